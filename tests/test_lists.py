@@ -170,9 +170,9 @@ def test_csv_has_a_line_for_each_row_that_json_has(tmp_path: Path) -> None:
         assert set(rows[0]) == {name for each in objects for name in each}, verb
         assert not [text for row in rows for text in row.values() if text[:1] in "=+@" and text]
     words = [sys.executable, "-m", "aiaml_server", "list", "--csv"]
-    table = subprocess.run(words, env=env, capture_output=True, check=True).stdout
-    assert table.count(b"\r\n") == 4  # RFC 4180
-    rows = list(csv.DictReader(io.StringIO(table.decode(), newline="")))
+    data = subprocess.run(words, env=env, capture_output=True, check=True).stdout
+    assert data.count(b"\r\n") == 4  # RFC 4180
+    rows = list(csv.DictReader(io.StringIO(data.decode(), newline="")))
     assert [row["content"] for row in rows] == [f"'{evil}", "'+1‹U+202E›", f"'{evil}"]
     assert (rows[0]["topics"], rows[0]["user"]) == ("a, b", "'@ann")
 

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import pytest
 
 from aiaml_server import MemoryBank, Settings
 from aiaml_server.sync.command import GitFailed
+from aiaml_server.sync.repository import Repository
 from clock import quick
 from machine import TOKEN, Machine, content_of, git, settle
 
@@ -677,3 +678,88 @@ def test_a_slow_remote_delays_no_answer(
                     break
             assert time.monotonic() < deadline
             time.sleep(0.2)
+
+
+# --- a git directory that came along --------------------------------------------------------------
+
+
+def linked(place: Path, target: Path) -> None:
+    """Put a link in the place of what is there."""
+    if place.is_dir():
+        shutil.rmtree(place)
+    else:
+        place.unlink(missing_ok=True)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(target)
+
+
+def of_another(directory: Path, victim: Path) -> None:
+    """Have git use another repository."""
+    git(victim, "init", "-q")
+    (directory / "commondir").write_text(f"{victim / '.git'}\n")
+
+
+PLANTS: dict[str, Callable[[Path, Path], object]] = {
+    "refs": lambda directory, victim: linked(directory / "refs", victim),
+    "packs": lambda directory, victim: linked(directory / "objects" / "pack", victim),
+    "log": lambda directory, victim: linked(directory / "logs" / "HEAD", victim / "profile"),
+    "logs": lambda directory, victim: linked(directory / "logs", victim),
+    "another": of_another,
+    "pipe": lambda directory, _: os.mkfifo(directory / "objects" / "pack" / "x.idx"),
+    "include": lambda directory, _: git(directory, "config", "--add", "include.path", "other"),
+    "huge": lambda directory, _: os.truncate(directory / "refs" / "heads" / "main", 2 << 20),
+}
+
+
+@posix_only
+@pytest.mark.parametrize("name", PLANTS)
+def test_planted_git_directory_is_refused(tmp_path: Path, name: str) -> None:
+    """A base that was unpacked or cloned brings one: it is named, and nothing outside changes."""
+    machine = Machine(tmp_path / "base")
+    machine.remember("hello")
+    machine.sync()
+    victim = tmp_path / "victim"
+    (victim / "deep").mkdir(parents=True)
+    for each in ("profile", "deep/poetry.lock", "tmp_thesis.odt"):
+        (victim / each).write_text("mine\n")
+        os.utime(victim / each, (1, 1))
+    PLANTS[name](machine.base / ".git", victim)
+    before = {each: each.read_bytes() for each in victim.rglob("*") if each.is_file()}
+    machine.restart()
+    memory = machine.remember("world")
+    status = machine.sync()
+    assert f"{machine.base / '.git'}" in str(status.problem)
+    assert "move it away" in str(machine.aiaml("sync").stderr)
+    assert {each: each.read_bytes() for each in victim.rglob("*") if each.is_file()} == before
+    assert machine.path(memory).is_file()
+
+
+@posix_only
+def test_planted_git_directory_runs_no_program(tmp_path: Path) -> None:
+    """To verify the signature of a commit, say."""
+    machine = Machine(tmp_path / "base")
+    machine.remember("hello")
+    machine.sync()
+    program = tmp_path / "program.sh"
+    program.write_text(f"#!/bin/sh\ntouch '{tmp_path}/ran'\n")
+    program.chmod(0o755)
+    directory = machine.base / ".git"
+    head, tree = git(directory, "rev-parse", "HEAD", "HEAD^{tree}").split()
+    who = "x <x@example.org> 1700000000 +0000"
+    signature = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n aaaa\n -----END PGP SIGNATURE-----"
+    text = f"tree {tree}\nparent {head}\nauthor {who}\ncommitter {who}\n{signature}\n\nx\n"
+    words = ["git", "-C", str(directory), "hash-object", "-t", "commit", "-w", "--stdin"]
+    made = subprocess.run(words, input=text, capture_output=True, text=True, check=True)
+    git(directory, "update-ref", "refs/heads/main", made.stdout.strip())
+    for key, value in (("log.showSignature", "true"), ("gpg.program", str(program))):
+        git(directory, "config", key, value)
+    git(directory, "log", "-1")
+    assert (tmp_path / "ran").exists()  # so git would
+    (tmp_path / "ran").unlink()
+    repository = Repository(machine.base)
+    repository.find()
+    repository.git.run("log", "-1")
+    machine.restart()
+    machine.remember("world")
+    machine.sync()
+    assert not (tmp_path / "ran").exists()

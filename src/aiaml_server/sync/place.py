@@ -114,16 +114,22 @@ def check_ours(directory: Path) -> None:
     included = re.findall(r"(?im)(?:^|\])[ \t]*path[ \t]*=[ \t]*(.*?)[ \t]*\r?$", said)
     if any(each.strip('"') != _INCLUDED for each in included):
         raise NotOurs(directory / "config", "one that includes another file")
-    places = [directory]
-    while places:
-        for entry in os.scandir(places.pop()):
-            if entry.is_dir(follow_symlinks=False):
-                places += [] if entry.path == str(directory / "hooks") else [Path(entry.path)]
-            elif not entry.is_file(follow_symlinks=False):
-                raise NotOurs(entry.path, "a link, a pipe or a device")
+    _check_plain(directory)
     for path in (*(directory / each for each in _SMALL), *(directory / "refs").rglob("*")):
         if path.is_file() and path.stat().st_size > _MOST:
             raise NotOurs(path, f"larger than {_MOST // 1024:,} KiB")
+
+
+def _check_plain(directory: Path) -> None:
+    """See that all below it but its hooks, which never run, are files and directories."""
+    places = [directory]
+    while places:
+        with os.scandir(places.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    places += [] if entry.path == str(directory / "hooks") else [Path(entry.path)]
+                elif not entry.is_file(follow_symlinks=False):
+                    raise NotOurs(entry.path, "a link, a pipe or a device")
 
 
 def config_of(directory: Path) -> str:
