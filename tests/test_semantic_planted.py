@@ -20,6 +20,7 @@ from aiaml_server.errors import NotOurs
 from aiaml_server.storage.journal import check_beside
 from aiaml_server.toolsets.semantic import Memories, failures
 from aiaml_server.toolsets.semantic.checking import checks
+from aiaml_server.toolsets.semantic.excerpt import excerpts
 from clock import quick
 from growth import seconds
 from planted_databases import PAGE, SUPER, Server, deletes, naming_journal
@@ -557,6 +558,12 @@ def test_planted_changes_cost_little(project: Path, number: int, removed: str) -
         said = aiaml(project, *words)
         assert "mistake in the program" not in said
         assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 2, words
+
+
+def test_planted_long_texts_are_cut_at_little_cost() -> None:
+    """Whatever they hold: the time grows with a text, and is bounded for all hits together."""
+    quick(seconds(lambda: excerpts(["abc " * 12_499], "abc")), 0.2)
+    quick(seconds(lambda: excerpts(["abc " * 50_000] * 50, "abc")), 0.5)
 
 
 ROWS = """
