@@ -355,6 +355,8 @@ SHADOWS = {
     "vec chunks' bits": "UPDATE vec_memories_chunks SET validity = x'00'",
     "vec chunks' numbers": "UPDATE vec_memories_chunks SET rowids = zeroblob(0)",
     "vec chunks": "DELETE FROM vec_memories_chunks",
+    "vec chunks' bits, more": "UPDATE vec_memories_chunks SET validity = zeroblob(10032)",
+    "vec chunks' numbers, more": "UPDATE vec_memories_chunks SET rowids = zeroblob(2112)",
     "vec rows": "UPDATE vec_memories_rowids SET chunk_id = 7, chunk_offset = -1",
     "vec vectors": "UPDATE vec_memories_vector_chunks00 SET vectors = zeroblob(0)",
 }
@@ -389,6 +391,43 @@ def test_damaged_tables_of_an_index_are_named(tmp_path: Path, damage: str) -> No
     assert told
     assert all(f"{tmp_path / '.memory' / 'db'} " in str(each) for each in told)
     assert all("aiaml semantic restore" in each.suggestion for each in told)
+
+
+REFUSED = {
+    "vec columns": EVIL.format("author INTEGER PARTITION KEY", "author TEXT", "vec_memories"),
+    "vec numbers": EVIL.format("vector_id INTEGER", "vector_id TEXT", "vec_memories"),
+    **{f"version {number}": f"PRAGMA user_version = {number}" for number in (0, 1, 2, 4, 6)},
+}
+
+
+@pytest.mark.parametrize("damage", (SHADOWS | REFUSED).values(), ids=SHADOWS | REFUSED)
+def test_damaged_project_takes_nothing_of_the_person(home: Path, damage: str) -> None:
+    """Their own memories are found and listed; what cannot be read is named."""
+    shop = home / "work" / "shop"
+    (shop / ".memory").mkdir(parents=True)
+    database = shop / ".memory" / "db"
+
+    def opened() -> Memories:
+        return Memories(home / ".memory", shop, Ready(Toy()), SMALL)
+
+    with closing(opened()) as memories:
+        for number in range(9):
+            memories.store(f"tea {number} is green")
+        memories.store("tea is mine", scope="global")
+    plant(database, damage)
+    with closing(opened()) as memories:
+        found = memories.search("tea green")
+        assert "tea is mine" in [each.memory.content for each in found.hits]
+        assert "tea is mine" in [each.content for each in memories.list().memories]
+        assert "tea is mine" in [each.content for each in memories.session_start(20, "tea")]
+        assert memories.store("tea is yours", scope="global").created
+        if damage in REFUSED.values():
+            assert f"without the project memories: {database} " in found.warnings[0]
+            with pytest.raises(failures.Damaged, match="version"):
+                memories.store("coffee")
+    if damage in REFUSED.values():
+        said = aiaml(shop, "semantic", "search", "tea")
+        assert "tea is mine" in said and "mistake in the program" not in said
 
 
 @pytest.mark.parametrize(
