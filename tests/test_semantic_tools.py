@@ -519,6 +519,32 @@ def test_answers_are_short(tmp_path: Path) -> None:
         assert "breakdown" in client.call("search_memory", query="x", explain=True)["memories"][0]
 
 
+@pytest.mark.parametrize(
+    ("tool", "field", "given"),
+    [
+        ("store_memory", "tags", {"content": "tea"}),
+        ("update_memory", "tags", {"memory_id": "project:1"}),
+        ("list_memories", "ids", {}),
+        ("search_memory", "filters", {"query": "tea"}),
+        ("list_memories", "filters", {}),
+        ("deduplicate_memories", "merge", {}),
+        ("import_markdown_memories", "file_paths", {}),
+    ],
+)
+def test_a_list_without_end_is_refused(
+    tmp_path: Path, tool: str, field: str, given: dict[str, Any]
+) -> None:
+    """By its field's name, before what is in it is looked at."""
+    many = ["a"] * 1_001
+    with serving(tmp_path) as client:
+        client.call("store_memory", content="coffee", tags=["a"] * 1_000)
+        given = {**given, field: {"tags": many} if field == "filters" else many}
+        answer = client.call(tool, **given)
+        assert answer["error"] == "InvalidInput"
+        assert answer["message"].startswith(f"{field}: must be") and "1,000" in answer["message"]
+        assert client.call("list_memories")["total"] == 1
+
+
 @given(st.lists(st.text(max_size=900), max_size=12), st.text(max_size=80))
 def test_excerpts_of_any_texts(contents: list[str], question: str) -> None:
     """Each is a part of its text, and all together keep to the room that they have."""
