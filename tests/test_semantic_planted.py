@@ -21,6 +21,7 @@ from aiaml_server.storage.journal import check_beside
 from aiaml_server.toolsets.semantic import Memories, failures
 from aiaml_server.toolsets.semantic.checking import checks
 from aiaml_server.toolsets.semantic.excerpt import excerpts
+from aiaml_server.toolsets.semantic.memory import Draft
 from clock import quick
 from growth import seconds
 from planted_databases import PAGE, SUPER, Server, deletes, naming_journal
@@ -428,6 +429,32 @@ def test_damaged_project_takes_nothing_of_the_person(home: Path, damage: str) ->
     if damage in REFUSED.values():
         said = aiaml(shop, "semantic", "search", "tea")
         assert "tea is mine" in said and "mistake in the program" not in said
+
+
+@pytest.mark.parametrize("value", ["replace(hex(zeroblob(2500000)), '00', 'xx')", "x'ff'"])
+def test_planted_project_id_is_never_written(project: Path, value: str) -> None:
+    """What could be no name is damage, of which nothing is stored; the file is as it was."""
+    database = project / ".memory" / "db"
+    plant(database, f"UPDATE about SET value = {value} WHERE key = 'project_id'")  # noqa: S608
+    before = database.read_bytes()
+    with closing(ask(project)) as memories, pytest.raises(failures.Damaged, match="project_id"):
+        memories.store("coffee")
+    assert database.read_bytes() == before
+
+
+def test_store_answers_beside_damaged_vectors(tmp_path: Path) -> None:
+    """What is stored is said to be; that nothing could be compared with it is a warning."""
+    with closing(Memories(tmp_path / ".memory", None, Ready(Toy()), SMALL)) as memories:
+        memories.store_all([Draft(f"tea {number} is green") for number in range(256)])
+        list(memories.embed())  # which fills the first chunk
+        memories.store("tea is black")
+        damage = "UPDATE vec_memories_chunks SET validity = zeroblob(33) WHERE chunk_id = 1"
+        plant(tmp_path / ".memory" / "db", damage)
+        memories.close()
+        stored = memories.store("tea is stored")
+        assert stored.created
+        assert "without the global memories" in stored.warnings[-1]
+        assert memories.list().total == 258
 
 
 @pytest.mark.parametrize(

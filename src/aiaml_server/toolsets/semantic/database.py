@@ -411,9 +411,16 @@ class Database:
     # --- memories, with their words and vectors ---------------------------------------------------
 
     def project_id(self, sql: apsw.Connection) -> str | None:
-        """Return what this project is called, which stays when its directory is renamed."""
-        found = rows(sql, "SELECT value FROM about WHERE key = 'project_id'")
-        return str(found[0][0]) if found else None
+        """Return what this project is called, which stays when its directory is renamed.
+
+        Raises:
+            Damaged: it is no text, or longer than a memory's may be.
+        """
+        value = memory.guarded("value")
+        found = rows(sql, f"SELECT {value} FROM about WHERE key = 'project_id'")
+        if found and memory.decoded(found[0][0]) is None:
+            raise Damaged(f"{self.path} is damaged: its project_id is no name")
+        return memory.decoded(found[0][0]) if found else None
 
     def add(self, sql: apsw.Connection, fields: Sequence[Any]) -> int:
         """Add a memory and its words; return its number.

@@ -736,7 +736,7 @@ class Memories:
         found: dict[str, Similar] = {}
         equal: set[str] = set()
         for database in self._opened.readable(Filters(), warnings):
-            with self._opened.reading(database, Filters(), warnings) as sql:
+            with self._opened.reading(database, None, warnings) as sql:
                 own = stored.number if stored.scope == database.name else 0
                 same = "SELECT id FROM memories WHERE folded = ? AND id != ? LIMIT 5"
                 near: dict[int, float | None] = {

@@ -155,14 +155,20 @@ class Opened:
 
     @contextmanager
     def reading(
-        self, database: Database, filters: Filters, warnings: list[str]
+        self, database: Database, filters: Filters | None, warnings: list[str]
     ) -> Iterator[apsw.Connection]:
-        """Hold a readable database open; warn of damage found on the way, unless it is the only."""
+        """Hold a readable database open; warn of damage found on the way.
+
+        Raises:
+            Damaged: it is, and the only one that `filters` mean; never without any.
+        """
         try:
             with database.reading() as sql:
                 yield sql
         except Damaged as error:
-            if [each for each in self.there() if filters.meant(each.name)] == [database]:
+            if filters and [each for each in self.there() if filters.meant(each.name)] == [
+                database
+            ]:
                 raise
             logs.record(self.home, f"read_{database.name}", error)
             warnings.append(f"without the {database.name} memories: {error}")
