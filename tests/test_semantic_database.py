@@ -593,7 +593,7 @@ def test_an_earlier_version_that_can_only_be_read_is_named(tmp_path: Path) -> No
         with memories.databases["global"].writing() as sql:
             sql.execute("ALTER TABLE merges DROP COLUMN act")
             sql.execute("DROP TABLE exchanged")
-            sql.execute("PRAGMA user_version = 3")
+            sql.execute("PRAGMA user_version = 4")
         memories.close()
         (tmp_path / ".memory" / "db").chmod(0o444)
         with pytest.raises(failures.DiskError, match="earlier version, and can only be read"):

@@ -354,6 +354,11 @@ def test_what_was_imported_is_known_whatever_became_of_it(memories: Memories) ->
     with memories.databases["project"].writing() as sql:  # as an earlier version has left it
         sql.execute("DROP TABLE imports")
         sql.execute("ALTER TABLE memories DROP COLUMN spaced")
+        sql.execute("DROP TABLE words")
+        sql.execute(
+            "CREATE VIRTUAL TABLE words USING fts5(content, tags, content='memories',"
+            " content_rowid='id', tokenize='porter unicode61 remove_diacritics 2')"
+        )
         sql.execute("ALTER TABLE merges DROP COLUMN act")
         sql.execute("DROP TABLE exchanged")
         sql.execute("PRAGMA user_version = 2")

@@ -20,6 +20,8 @@ from aiaml_server.errors import NotOurs
 from aiaml_server.storage.journal import check_beside
 from aiaml_server.toolsets.semantic import Memories, failures
 from aiaml_server.toolsets.semantic.checking import checks
+from aiaml_server.toolsets.semantic.excerpt import excerpts
+from aiaml_server.toolsets.semantic.memory import Draft
 from clock import quick
 from growth import seconds
 from planted_databases import PAGE, SUPER, Server, deletes, naming_journal
@@ -354,6 +356,8 @@ SHADOWS = {
     "vec chunks' bits": "UPDATE vec_memories_chunks SET validity = x'00'",
     "vec chunks' numbers": "UPDATE vec_memories_chunks SET rowids = zeroblob(0)",
     "vec chunks": "DELETE FROM vec_memories_chunks",
+    "vec chunks' bits, more": "UPDATE vec_memories_chunks SET validity = zeroblob(10032)",
+    "vec chunks' numbers, more": "UPDATE vec_memories_chunks SET rowids = zeroblob(2112)",
     "vec rows": "UPDATE vec_memories_rowids SET chunk_id = 7, chunk_offset = -1",
     "vec vectors": "UPDATE vec_memories_vector_chunks00 SET vectors = zeroblob(0)",
 }
@@ -388,6 +392,69 @@ def test_damaged_tables_of_an_index_are_named(tmp_path: Path, damage: str) -> No
     assert told
     assert all(f"{tmp_path / '.memory' / 'db'} " in str(each) for each in told)
     assert all("aiaml semantic restore" in each.suggestion for each in told)
+
+
+REFUSED = {
+    "vec columns": EVIL.format("author INTEGER PARTITION KEY", "author TEXT", "vec_memories"),
+    "vec numbers": EVIL.format("vector_id INTEGER", "vector_id TEXT", "vec_memories"),
+    **{f"version {number}": f"PRAGMA user_version = {number}" for number in (0, 1, 2, 4, 6)},
+}
+
+
+@pytest.mark.parametrize("damage", (SHADOWS | REFUSED).values(), ids=SHADOWS | REFUSED)
+def test_damaged_project_takes_nothing_of_the_person(home: Path, damage: str) -> None:
+    """Their own memories are found and listed; what cannot be read is named."""
+    shop = home / "work" / "shop"
+    (shop / ".memory").mkdir(parents=True)
+    database = shop / ".memory" / "db"
+
+    def opened() -> Memories:
+        return Memories(home / ".memory", shop, Ready(Toy()), SMALL)
+
+    with closing(opened()) as memories:
+        for number in range(9):
+            memories.store(f"tea {number} is green")
+        memories.store("tea is mine", scope="global")
+    plant(database, damage)
+    with closing(opened()) as memories:
+        found = memories.search("tea green")
+        assert "tea is mine" in [each.memory.content for each in found.hits]
+        assert "tea is mine" in [each.content for each in memories.list().memories]
+        assert "tea is mine" in [each.content for each in memories.session_start(20, "tea")]
+        assert memories.store("tea is yours", scope="global").created
+        if damage in REFUSED.values():
+            assert f"without the project memories: {database} " in found.warnings[0]
+            with pytest.raises(failures.Damaged, match="version"):
+                memories.store("coffee")
+    if damage in REFUSED.values():
+        said = aiaml(shop, "semantic", "search", "tea")
+        assert "tea is mine" in said and "mistake in the program" not in said
+
+
+@pytest.mark.parametrize("value", ["replace(hex(zeroblob(2500000)), '00', 'xx')", "x'ff'"])
+def test_planted_project_id_is_never_written(project: Path, value: str) -> None:
+    """What could be no name is damage, of which nothing is stored; the file is as it was."""
+    database = project / ".memory" / "db"
+    plant(database, f"UPDATE about SET value = {value} WHERE key = 'project_id'")  # noqa: S608
+    before = database.read_bytes()
+    with closing(ask(project)) as memories, pytest.raises(failures.Damaged, match="project_id"):
+        memories.store("coffee")
+    assert database.read_bytes() == before
+
+
+def test_store_answers_beside_damaged_vectors(tmp_path: Path) -> None:
+    """What is stored is said to be; that nothing could be compared with it is a warning."""
+    with closing(Memories(tmp_path / ".memory", None, Ready(Toy()), SMALL)) as memories:
+        memories.store_all([Draft(f"tea {number} is green") for number in range(256)])
+        list(memories.embed())  # which fills the first chunk
+        memories.store("tea is black")
+        damage = "UPDATE vec_memories_chunks SET validity = zeroblob(33) WHERE chunk_id = 1"
+        plant(tmp_path / ".memory" / "db", damage)
+        memories.close()
+        stored = memories.store("tea is stored")
+        assert stored.created
+        assert "without the global memories" in stored.warnings[-1]
+        assert memories.list().total == 258
 
 
 @pytest.mark.parametrize(
@@ -557,6 +624,12 @@ def test_planted_changes_cost_little(project: Path, number: int, removed: str) -
         said = aiaml(project, *words)
         assert "mistake in the program" not in said
         assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 2, words
+
+
+def test_planted_long_texts_are_cut_at_little_cost() -> None:
+    """Whatever they hold: the time grows with a text, and is bounded for all hits together."""
+    quick(seconds(lambda: excerpts(["abc " * 12_499], "abc")), 0.2)
+    quick(seconds(lambda: excerpts(["abc " * 50_000] * 50, "abc")), 0.5)
 
 
 ROWS = """

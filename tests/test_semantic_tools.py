@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from aiaml_server import toolsets
 from aiaml_server.toolset import at
 from aiaml_server.toolsets.semantic import logs
-from aiaml_server.toolsets.semantic.excerpt import excerpts
+from aiaml_server.toolsets.semantic.excerpt import excerpt, excerpts
 from client import SERVER, Client
 from model_hub import refusing
 from semantic_model import NAME, model_folder
@@ -519,6 +519,32 @@ def test_answers_are_short(tmp_path: Path) -> None:
         assert "breakdown" in client.call("search_memory", query="x", explain=True)["memories"][0]
 
 
+@pytest.mark.parametrize(
+    ("tool", "field", "given"),
+    [
+        ("store_memory", "tags", {"content": "tea"}),
+        ("update_memory", "tags", {"memory_id": "project:1"}),
+        ("list_memories", "ids", {}),
+        ("search_memory", "filters", {"query": "tea"}),
+        ("list_memories", "filters", {}),
+        ("deduplicate_memories", "merge", {}),
+        ("import_markdown_memories", "file_paths", {}),
+    ],
+)
+def test_a_list_without_end_is_refused(
+    tmp_path: Path, tool: str, field: str, given: dict[str, Any]
+) -> None:
+    """By its field's name, before what is in it is looked at."""
+    many = ["a"] * 1_001
+    with serving(tmp_path) as client:
+        client.call("store_memory", content="coffee", tags=["a"] * 1_000)
+        given = {**given, field: {"tags": many} if field == "filters" else many}
+        answer = client.call(tool, **given)
+        assert answer["error"] == "InvalidInput"
+        assert answer["message"].startswith(f"{field}: must be") and "1,000" in answer["message"]
+        assert client.call("list_memories")["total"] == 1
+
+
 @given(st.lists(st.text(max_size=900), max_size=12), st.text(max_size=80))
 def test_excerpts_of_any_texts(contents: list[str], question: str) -> None:
     """Each is a part of its text, and all together keep to the room that they have."""
@@ -526,6 +552,17 @@ def test_excerpts_of_any_texts(contents: list[str], question: str) -> None:
     assert sum(map(len, found)) <= max(600, 185 * len(contents))
     for content, each in zip(contents, found, strict=True):
         assert each == content or each.strip("…") in content
+
+
+@given(st.lists(st.sampled_from(["tea", "milk", "cups", "x", "yy"]), min_size=40, max_size=80))
+def test_excerpt_has_most_of_the_words(words: list[str]) -> None:
+    """It has as many of the words as the best of all the places where it could begin."""
+    content, most = " ".join(words), 90
+    asked = {"tea", "milk", "cups"}
+    places = [0, *(at + 1 for at, each in enumerate(content) if each == " ")]
+    width = 50  # what is behind a sixth that comes first, without a word that is cut
+    best = max(len(asked & set(content[at : at + width].split())) for at in places)
+    assert len(asked & set(excerpt(content, "tea milk cups", most).strip("…").split())) >= best
 
 
 def test_memory_server_serves_and_makes_the_databases(tmp_path: Path) -> None:

@@ -350,6 +350,19 @@ def test_one_that_is_damaged_does_not_keep_the_other_from_its_vectors(person: Pe
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no Ctrl-C for a process there")
+def test_a_long_import_shows_what_comes_first(person: Person) -> None:
+    """And how much more there is, and is passed over; as JSON, all is there."""
+    notes = "\n".join(f"- no {number}" for number in range(1_050))
+    (person.project / "NOTES.md").write_text(notes, encoding="utf-8")
+    for number in range(25):
+        (person.project / f"ADR-{number}.md").write_text("", encoding="utf-8")
+    shown = person.runs("import", "--dry-run")
+    assert "no 19\n" in shown and "no 20\n" not in shown
+    assert "and 1,030 more" in shown and "and 5 more are passed over" in shown
+    assert "1,050 memories would be imported" in shown
+    assert len(person.asks("import", "--dry-run")["candidates"]) == 1_050
+
+
 def test_an_import_that_is_broken_off_says_what_stays(person: Person) -> None:
     """And the next run imports the rest."""
     notes = "\n".join(f"- no {number}" for number in range(5_500))

@@ -129,13 +129,10 @@ CREATE VIRTUAL TABLE vec_memories USING vec0(
     embedding FLOAT[{}] distance_metric=cosine, chunk_size=256
 )
 """
-_OF_VECTORS = re.compile(
-    r"create virtual table vec_memories using vec0\([\w ,\[\]=]+\)"
-    r'|create table "vec_memories_\w+"\([\w ,]+\)'
-)
-"""The tables of vectors, of any width and version of sqlite-vec: columns, nothing computed."""
-_OF_WHAT_IS_HELD = re.compile(r"no such |(?!.*syntax error).*(?:fts5|vtable|vec|blob)")
-"""What SQLite and its extensions say of parts that are missing or damaged; else we are mistaken."""
+_OF_VECTORS = re.compile(r'create table "vec_memories_\w+"\([\w ,]+\)')
+"""The tables beneath them, of any version of sqlite-vec: columns, nothing computed."""
+_VECTORS_OF_OTHERS = re.compile(r"create virtual table vec_memories using vec0\([\w ,\[\]=]+\)")
+"""What the specification lets others make, which the second step drops."""
 _ADD = """
 INSERT INTO memories (
     content, content_hash, folded, priority, category, tags, project_id, source, created_at,
@@ -342,7 +339,7 @@ class Database:
         return self._steps > least + each * self.path.stat().st_size
 
     def _check_schema(self, sql: apsw.Connection) -> None:
-        """See that the file holds nothing but what some version of this program makes.
+        """See that the file holds nothing but what this program makes in its version.
 
         Reading a schema computes nothing; a statement on a table with another one's checks,
         generated columns or indexes on expressions could.
@@ -352,12 +349,14 @@ class Database:
         """
         if rows(sql, "PRAGMA encoding") != [("UTF-8",)]:
             raise Damaged(f"{self.path} is not in UTF-8, as all of ours are")
+        version = self._version(sql)
         for name, text in sql.execute("SELECT name, sql FROM sqlite_schema"):
             made_by_sqlite = text is None and str(name).startswith("sqlite_autoindex_")
-            if made_by_sqlite or (isinstance(text, str) and _is_ours(name, text)):
+            if made_by_sqlite or (isinstance(text, str) and _is_ours(name, text, version)):
                 continue
             raise Damaged(
-                f"{self.path} holds {name!r:.100}, which is not as this program makes it",
+                f"{self.path} holds {name!r:.100}, which is not as this program makes it in a"
+                f" database of version {version}",
                 "Move the file away, or look at who put it there.",
             )
 
@@ -412,9 +411,16 @@ class Database:
     # --- memories, with their words and vectors ---------------------------------------------------
 
     def project_id(self, sql: apsw.Connection) -> str | None:
-        """Return what this project is called, which stays when its directory is renamed."""
-        found = rows(sql, "SELECT value FROM about WHERE key = 'project_id'")
-        return str(found[0][0]) if found else None
+        """Return what this project is called, which stays when its directory is renamed.
+
+        Raises:
+            Damaged: it is no text, or longer than a memory's may be.
+        """
+        value = memory.guarded("value")
+        found = rows(sql, f"SELECT {value} FROM about WHERE key = 'project_id'")
+        if found and memory.decoded(found[0][0]) is None:
+            raise Damaged(f"{self.path} is damaged: its project_id is no name")
+        return memory.decoded(found[0][0]) if found else None
 
     def add(self, sql: apsw.Connection, fields: Sequence[Any]) -> int:
         """Add a memory and its words; return its number.
@@ -574,24 +580,32 @@ def rows(
 
 
 @cache
-def _known() -> frozenset[tuple[str, str]]:
-    """Return the parts of each version of the schema: their names and statements, as `_plain`."""
+def _known() -> list[frozenset[tuple[str, str]]]:
+    """Return the parts of each version of the schema: their names and statements, as `_plain`.
+
+    In a file without a version there is what others make by the specification, or nothing yet.
+    """
     import apsw  # noqa: PLC0415 (an extra)
 
-    found: list[tuple[Any, ...]] = []
+    found = []
     with closing(apsw.Connection(":memory:")) as sql:
         for step in (_SPECIFIED, _OURS, _IMPORTS, _UNSPACED, _CHANGES):
             _run(sql, step)
-            found += rows(sql, "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
-    return frozenset((name, _plain(text)) for name, text in found)
+            held = rows(sql, "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
+            found.append(frozenset((name, _plain(text)) for name, text in held))
+    return [found[0], *found]
 
 
-def _is_ours(name: str, text: str) -> bool:
-    """Say whether a part of a schema is as some version of this program makes it."""
+def _is_ours(name: str, text: str, version: int) -> bool:
+    """Say whether a part of a schema is as a version of this program makes it."""
     plain = _plain(text)
+    if name == "vec_memories" and version > 1:
+        return re.sub(r"float\[\d+\]", "float[{}]", plain) == _plain(_VECTORS)
+    if name == "vec_memories":
+        return _VECTORS_OF_OTHERS.fullmatch(plain) is not None
     if name.startswith("vec_memories"):
         return _OF_VECTORS.fullmatch(plain) is not None
-    return (name, plain) in _known()
+    return (name, plain) in _known()[version]
 
 
 def _plain(statement: str) -> str:
@@ -690,22 +704,20 @@ def _translated(path: Path) -> Iterator[None]:
 
 
 def _failure(path: Path, error: Exception) -> Refused | None:
-    """Return what an error of apsw's means; None where it is a mistake of ours."""
+    """Return what an error of apsw's means; None where it is a mistake of ours.
+
+    What SQLite and its extensions say of parts that are missing or damaged has no end of wordings.
+    """
     import apsw  # noqa: PLC0415 (an extra)
 
-    if isinstance(error, apsw.SQLError) and not _OF_WHAT_IS_HELD.match(str(error)):
-        return None
-    if isinstance(error, apsw.ConstraintError) and (
-        getattr(error, "extendedresult", 0) != apsw.SQLITE_CONSTRAINT_PRIMARYKEY
-    ):
+    if "syntax error" in str(error):
         return None
     meanings: list[tuple[tuple[type[Exception], ...], type[Refused], str]] = [
         ((apsw.BusyError, apsw.LockedError), Busy, f"another process is writing to {path}"),
         ((apsw.CorruptError, apsw.NotADBError, apsw.FormatError), Damaged,
          f"{path} is damaged, or no database: {error}"),
-        ((apsw.ConstraintError,), Damaged,
-         f"{path} is damaged: what is new has a number there already"),
-        ((apsw.SQLError,), Damaged, f"{path} is damaged, or lacks a part: {error}"),
+        ((apsw.SQLError, apsw.ConstraintError, apsw.MismatchError, apsw.SchemaChangeError),
+         Damaged, f"{path} is damaged, or lacks a part: {error}"),
         ((apsw.TooBigError, apsw.NoMemError, MemoryError), Damaged,
          f"{path} holds a value that is larger than any of ours"),
         ((apsw.InterruptError,), Damaged,

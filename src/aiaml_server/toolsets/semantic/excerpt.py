@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from aiaml_server.toolsets.semantic.cutting import STOP
 
 ROOM = 600  # characters that hits have together at least
 EACH = 185  # and for each of them
+LOOKED = 400_000  # characters in which words are looked for, of all hits together
+_EDGE = 20  # characters of a word that is not cut: it is left out instead
 _STEM = 5  # letters by which forms of a word are known again
 
 
@@ -23,13 +26,17 @@ def excerpts(contents: Sequence[str], question: str) -> list[str]:
     for place, number in enumerate(waiting):
         allowed[number] = min(len(contents[number]), room // (len(waiting) - place))
         room -= allowed[number]
-    return [excerpt(each, question, allowed[number]) for number, each in enumerate(contents)]
+    looked = LOOKED // max(1, len(contents))
+    return [
+        excerpt(each, question, allowed[number], looked) for number, each in enumerate(contents)
+    ]
 
 
-def excerpt(content: str, question: str, most: int) -> str:
+def excerpt(content: str, question: str, most: int, looked: int = LOOKED) -> str:
     """Return the part of a text, of at most so many characters, that has most of the words.
 
-    "… the cache is emptied at each commit …" of a long text, asked for "commit".
+    "… the cache is emptied at each commit …" of a long text, asked for "commit". The words are
+    looked for in so many characters at its beginning.
     """
     if len(content) <= most:
         return content
@@ -37,23 +44,31 @@ def excerpt(content: str, question: str, most: int) -> str:
     stems = {word[:_STEM] for word in asked if len(word) > 2}
     found = [
         (match.start(), match[0].lower()[:_STEM])
-        for match in re.finditer(r"\w+", content)
+        for match in re.finditer(r"\w+", content[:looked])
         if match[0].lower()[:_STEM] in stems
     ]
     width = most - 2  # for the signs
-    best, begin = 0, 0
-    for at, _ in found:
-        inside = len({stem for place, stem in found if at <= place < at + width})
-        if inside > best:
-            best, begin = inside, at
-    begin = max(0, min(begin - width // 6, len(content) - width))
+    before = width // 6  # that is shown ahead of the first of them
+    best = begin = first = 0
+    inside: Counter[str] = Counter()  # of the words from found[first] on that are shown with it
+    for place, stem in found:
+        inside[stem] += 1
+        while place - found[first][0] >= max(1, width - before - _EDGE):
+            gone = found[first][1]
+            inside[gone] -= 1
+            if not inside[gone]:
+                del inside[gone]
+            first += 1
+        if len(inside) > best:
+            best, begin = len(inside), found[first][0]
+    begin = max(0, min(begin - before, len(content) - width))
     return _whole_words(content, begin, begin + width)
 
 
 def _whole_words(content: str, begin: int, end: int) -> str:
     """Return a part that begins and ends between words, where one ends soon."""
-    if begin and (space := content.find(" ", begin, begin + 20)) > 0:
+    if begin and (space := content.find(" ", begin, begin + _EDGE)) > 0:
         begin = space + 1
-    if end < len(content) and (space := content.rfind(" ", end - 20, end)) > begin:
+    if end < len(content) and (space := content.rfind(" ", end - _EDGE, end)) > begin:
         end = space
     return f"{'…' if begin else ''}{content[begin:end].strip()}{'…' if end < len(content) else ''}"

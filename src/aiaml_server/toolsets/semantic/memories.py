@@ -493,7 +493,7 @@ class Memories:
         found: list[Candidate] = []
         meaning = False
         for database in self._opened.readable(filters, warnings):
-            with database.reading() as sql:
+            with self._opened.reading(database, filters, warnings) as sql:
                 database.check_words(sql)
                 made_by = author and database.author_id(sql, author)
                 values |= {"words": cutting.match(query)}
@@ -613,7 +613,7 @@ class Memories:
         more = False
         for database in self._opened.readable(filters, warnings):
             wanted = where or "true"
-            with database.reading() as sql:
+            with self._opened.reading(database, filters, warnings) as sql:
                 total += rows(sql, f"SELECT count(id) FROM memories WHERE {wanted}", values)[0][0]
                 if after:
                     wanted += (
@@ -699,7 +699,7 @@ class Memories:
         _check_limit(most, MOST_HITS)
         found: dict[str, Candidate] = {}
         for database in self._opened.readable(Filters(), []):
-            with database.reading() as sql:
+            with self._opened.reading(database, Filters(), []) as sql:
                 order = f"ORDER BY {KEYS['priority']} DESC, created_at DESC"
                 first = f"SELECT id FROM memories {order} LIMIT {ranking.CANDIDATES}"
                 held = rows(sql, f"{SELECT} WHERE id IN ({first})")
@@ -736,7 +736,7 @@ class Memories:
         found: dict[str, Similar] = {}
         equal: set[str] = set()
         for database in self._opened.readable(Filters(), warnings):
-            with database.reading() as sql:
+            with self._opened.reading(database, None, warnings) as sql:
                 own = stored.number if stored.scope == database.name else 0
                 same = "SELECT id FROM memories WHERE folded = ? AND id != ? LIMIT 5"
                 near: dict[int, float | None] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -151,3 +152,23 @@ class Opened:
                 yield database
         if failed and len(failed) == len(meant):
             raise failed[0]
+
+    @contextmanager
+    def reading(
+        self, database: Database, filters: Filters | None, warnings: list[str]
+    ) -> Iterator[apsw.Connection]:
+        """Hold a readable database open; warn of damage found on the way.
+
+        Raises:
+            Damaged: it is, and the only one that `filters` mean; never without any.
+        """
+        try:
+            with database.reading() as sql:
+                yield sql
+        except Damaged as error:
+            if filters and [each for each in self.there() if filters.meant(each.name)] == [
+                database
+            ]:
+                raise
+            logs.record(self.home, f"read_{database.name}", error)
+            warnings.append(f"without the {database.name} memories: {error}")

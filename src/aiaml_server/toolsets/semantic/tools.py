@@ -45,11 +45,23 @@ def _one_of(choices: Sequence[str]) -> dict[str, Any]:
     return {"json_schema_extra": {"enum": [*choices]}}
 
 
+_MOST = 1_000  # entries of a list that is looked at
+
+
+def _few(value: Any) -> Any:
+    if isinstance(value, list) and len(value) > _MOST:
+        raise ValueError(f"has more than {_MOST:,} entries")
+    return value
+
+
+_FEW = BeforeValidator(_few)
+
+
 @_closed
 class Wanted(TypedDict, total=False):
     """What memories must be like."""
 
-    tags: Annotated[list[str], Field(description="All of these.")]
+    tags: Annotated[list[str], _FEW, Field(description="All of these.")]
     priority: Annotated[str, Field(**_one_of(memory.PRIORITIES))]
     date_range: Annotated[DateRange, Field(description="ISO 8601; `to` is meant whole.")]
     category: str
@@ -139,13 +151,17 @@ class MigrateResult(Failure, total=False):
 
 _AHEAD_SECONDS = 1.0  # after the start, in which tools are listed
 _LAST_SECONDS = 5.0  # that a backup may hold up the end
-_FILTERS = "an object with some of tags, priority, date_range, category, source, project_id, scope"
+_FILTERS = (
+    f"an object with some of tags (at most {_MOST:,}), priority, date_range, category, source,"
+    " project_id, scope"
+)
 _AGAIN = "Make that directory again, or start the server anew; scope global can be used meanwhile."
 
 Tags = Annotated[
     list[str] | None,
+    _FEW,
     Field(description="Words to filter by.", examples=[["billing", "api"]]),
-    Rule("a list of texts, or nothing"),
+    Rule(f"a list of at most {_MOST:,} texts, or nothing"),
 ]
 Priority = Annotated[
     str | None,
@@ -469,8 +485,9 @@ class SemanticTools:
         cursor: Cursor = None,
         ids: Annotated[
             list[str] | None,
+            _FEW,
             Field(description="Only these, with all metadata.", examples=[["project:12"]]),
-            Rule("a list of ids such as project:12, or nothing"),
+            Rule(f"a list of at most {_MOST:,} ids such as project:12, or nothing"),
         ] = None,
     ) -> Any:
         """List memories."""
@@ -559,11 +576,12 @@ class SemanticTools:
         ] = False,
         merge: Annotated[
             list[str] | None,
+            _FEW,
             Field(
                 description="Merge these, which were looked at.",
                 examples=[["project:3", "project:8"]],
             ),
-            Rule("a list of two or more ids, or nothing"),
+            Rule(f"a list of two to {_MOST:,} ids, or nothing"),
         ] = None,
         cursor: Cursor = None,
     ) -> Any:
@@ -584,12 +602,13 @@ class SemanticTools:
         self,
         file_paths: Annotated[
             list[str] | None,
+            _FEW,
             Field(
                 description="Files or directories of the project; else MEMORY.md, NOTES.md, "
                 "ADR-*.md, .claude/*.md.",
                 examples=[["NOTES.md", "docs/adr"]],
             ),
-            Rule("a list of paths, or nothing for what a scan finds"),
+            Rule(f"a list of at most {_MOST:,} paths, or nothing for what a scan finds"),
         ] = None,
         confirm_import: Annotated[
             bool,

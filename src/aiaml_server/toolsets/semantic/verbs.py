@@ -81,6 +81,7 @@ from aiaml_server.toolsets.semantic.starting import init
 _MOST_INPUT = 8 * 1024 * 1024  # bytes
 _WAIT = 3600.0  # seconds that a person waits for a model at most
 _BAR = 30
+_SHOWN = 20  # pieces of an import, and files that it passes over
 _CODES = {
     NotFound: NOTHING,
     NothingToUndo: NOTHING,
@@ -891,13 +892,15 @@ def import_(paths: Sequence[str], dry_run: bool, yes: bool, json: bool) -> int:
                     }
                 )
             else:
-                for each in new:
+                for each in new[:_SHOWN]:
                     draft, at = each.draft, f":{each.line}" if each.line else ""
                     tags = " ".join(f"#{tag}" for tag in draft.tags)
                     day = (draft.created or "")[:10]
                     about = f"{draft.priority or 'NORMAL'}  {day}"
                     out(f"{bold(each.path + at)}  {about}  {dim(tags)}")
                     out(f"    {one_line(draft.content, width() - 4)}")
+                if len(new) > _SHOWN:
+                    note(f"and {len(new) - _SHOWN:,} more; `--dry-run --json` shows all")
         if not json:
             _passed_over(preview, memories)
         if dry_run:
@@ -922,8 +925,10 @@ def import_(paths: Sequence[str], dry_run: bool, yes: bool, json: bool) -> int:
 
 def _passed_over(preview: importing.Preview, memories: Memories) -> None:
     """Say of which files nothing is taken, or that there are none."""
-    for path, reason in preview.skipped:
+    for path, reason in preview.skipped[:_SHOWN]:
         note(f"{path}: {reason}")
+    if len(preview.skipped) > _SHOWN:
+        note(f"and {len(preview.skipped) - _SHOWN:,} more are passed over")
     if not (preview.candidates or preview.skipped):
         where = f"in {memories.project} nor named: MEMORY.md, NOTES.md, ADR-*.md, .claude/*.md"
         note(f"There is no file to import, neither {where}")
