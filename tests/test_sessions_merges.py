@@ -612,6 +612,59 @@ def test_setup_follows_no_link(repo: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
+@pytest.mark.parametrize(
+    "way", ["config", "commondir", "link", "file", "false worktree", "false submodule", "moved"]
+)
+def test_setup_tells_no_other_repository(way: str, repo: Path, tmp_path: Path) -> None:
+    """Where `.git` leads to another's configuration, that stays, and so do all files."""
+    other, dot = tmp_path / "other", repo / ".git"
+    git(tmp_path, "init", "--quiet", str(other))
+    if way == "config":
+        (dot / "config").rename(tmp_path / "config")
+        (dot / "config").symlink_to(tmp_path / "config")
+    elif way == "commondir":
+        (dot / "commondir").write_text(f"{other / '.git'}\n")
+    elif way == "link":
+        dot.rename(tmp_path / "moved")
+        dot.symlink_to(other / ".git")
+    elif way == "moved":
+        git(repo, "worktree", "add", "--quiet", "-b", "other", str(tmp_path / "tree"))
+        repo = (tmp_path / "tree").rename(tmp_path / "renamed")
+    else:
+        admin = tmp_path / "admin"
+        shutil.copytree(dot, admin)
+        shutil.rmtree(dot)
+        dot.write_text(f"gitdir: {other / '.git' if way == 'file' else admin}\n")
+        if way == "false worktree":
+            (admin / "commondir").write_text(f"{other / '.git'}\n")
+            (admin / "gitdir").write_text(f"{dot}\n")
+        if way == "false submodule":
+            git(other, "config", "core.worktree", str(repo))
+            (admin / "config").unlink()
+            (admin / "config").symlink_to(other / ".git" / "config")
+    done = aiaml(repo, "setup", "--yes")
+    assert done.returncode == 2 and len(done.stderr.splitlines()) <= 6, done.stderr
+    said = " ".join(done.stderr.split())
+    assert ("is a link" in said) == (way in ("config", "false submodule"))
+    assert not any(b"aiaml" in each.read_bytes() for each in tmp_path.rglob("config"))
+    assert not (repo / ".gitattributes").exists() and not (repo / "AGENTS.md").exists()
+
+
+@pytest.mark.parametrize("kind", ["worktree", "submodule"])
+def test_setup_in_a_worktree_or_submodule(kind: str, repo: Path, tmp_path: Path) -> None:
+    """A `.git` that is a file, and to which what it names leads back, is told."""
+    root = tmp_path / "tree" if kind == "worktree" else repo / "sub"
+    if kind == "worktree":
+        git(repo, "worktree", "add", "--quiet", "-b", "other", str(root))
+    else:
+        allow = ("-c", "protocol.file.allow=always")
+        git(repo, *allow, "submodule", "add", "--quiet", str(repo), "sub")
+    done = aiaml(root, "setup", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "sessions merge" in git(root, "config", "--local", "merge.aiaml-sessions.driver")
+
+
 # --- names ----------------------------------------------------------------------------------------
 
 

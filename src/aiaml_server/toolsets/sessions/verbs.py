@@ -248,13 +248,20 @@ def setup(path: str, check: str | None, yes: bool) -> int:
       aiaml sessions setup
       aiaml sessions setup ~/shop --check none --yes
     """
-    from aiaml_server.toolsets.sessions.driver import tell, told, words  # noqa: PLC0415
+    from aiaml_server.toolsets.sessions.driver import (  # noqa: PLC0415
+        check_configuration,
+        tell,
+        told,
+        words,
+    )
     from aiaml_server.toolsets.sessions.place import top_of  # noqa: PLC0415
     from aiaml_server.toolsets.sessions.setup import plan, write  # noqa: PLC0415
 
     root = _located(top_of, path)
     parts, by_hand = _located(lambda root: plan(root, check), root)
     has = _located(told, root) == words()
+    if not has:
+        _located(check_configuration, root)
     for part in parts:
         out(bold(f"{part.name}:" if (root / part.name).exists() else f"{part.name}, which is new:"))
         for line in part.added.splitlines():
