@@ -542,6 +542,30 @@ def test_rename_of_an_agent_that_begins_a_log(way: str, prepared: Path) -> None:
     assert all(f"plato/logs/{NEXT}.md" in each and "'plato" in each for each in said)
 
 
+@pytest.mark.parametrize("case", ["too large", "too large for git", "many lines"])
+def test_merge_that_nobody_could_read_is_a_person_s(case: str, tmp_path: Path) -> None:
+    """Two sides that are within the limit, and together are not: marked, and nothing is lost."""
+    head = b"# Session Log\n\n## Decisions\n"
+    item = b"- a\n" if case == "many lines" else b"- %s a\n" % (b"x" * 1000)
+    sides = [head + item.replace(b"a", each) * (600_000 // len(item)) for each in (b"b", b"c")]
+    base = head
+    if case == "too large for git":
+        gap = b"- between\n" * 10
+        base, sides = head + gap, [sides[0] + gap, head + gap + sides[1].removeprefix(head)]
+    for name, data in zip(("base", "ours", "theirs"), (base, *sides), strict=True):
+        (tmp_path / name).write_bytes(data)
+    begun = os.times()
+    done = aiaml(tmp_path, "merge", "base", "ours", "theirs")
+    spent = os.times()
+    assert done.returncode == 5, done.stderr
+    assert "1,048,576" in done.stderr and "1,2" in done.stderr
+    found = set((tmp_path / "ours").read_bytes().splitlines())
+    assert found >= {line for side in sides for line in side.splitlines()}
+    assert (tmp_path / "ours").stat().st_size > 1_190_000
+    seconds = sum(spent[2:4]) - sum(begun[2:4])
+    assert seconds < 2, f"{seconds} s of the processor"
+
+
 # --- setting up -----------------------------------------------------------------------------------
 
 

@@ -294,7 +294,8 @@ def merge(base: str, ours: str, theirs: str) -> int:
     """Merge two versions of a log or a summary, as git asks its driver; into OURS.
 
     Where both sides only added to sections, both are kept, each in its section. Where they did
-    anything else, git's marks of a conflict are put in, and the exit code is 5.
+    anything else, git's marks of a conflict are put in, and the exit code is 5; so it is where both
+    together are larger than the 1 MiB that is read.
 
     \b
     Examples:
@@ -302,8 +303,15 @@ def merge(base: str, ours: str, theirs: str) -> int:
     """
     from aiaml_server.toolsets.sessions.driver import MARKED  # noqa: PLC0415
     from aiaml_server.toolsets.sessions.merging import bring_together  # noqa: PLC0415
+    from aiaml_server.toolsets.sessions.place import MAX_FILE  # noqa: PLC0415
 
     whole = _located(lambda name: bring_together(Path(base), Path(name), Path(theirs)), ours)
+    if (size := Path(ours).stat().st_size) > MAX_FILE:
+        raise Ended(
+            f"{_shown(ours)}: both sides together have {size:,} bytes, and a file has at most "
+            f"{MAX_FILE:,}; shorten it, or move entries into the log of another date",
+            MARKED,
+        )
     return DONE if whole else MARKED
 
 
