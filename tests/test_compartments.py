@@ -24,6 +24,7 @@ from mcp import Client as SdkClient
 from aiaml_server import moments
 from aiaml_server.errors import InvalidInput, InvalidSetting
 from aiaml_server.files import Lock
+from aiaml_server.server.arguments import Arguments
 from aiaml_server.server.protocol import Server
 from aiaml_server.toolset import at
 from aiaml_server.toolsets import manifest
@@ -136,6 +137,33 @@ def test_wrong_values_change_nothing(wrong: dict[str, Any], path: Path) -> None:
         assert not path.exists()
         with pytest.raises(InvalidInput):
             memory.save("other", "x")
+
+
+@pytest.mark.parametrize("kind", ["list", "objects", "words", "metadata", "texts"])
+def test_too_many_values_are_refused_unseen(kind: str, tmp_path: Path) -> None:
+    """By the server, the functions and the verb, in less time than it takes to look at each."""
+    path = tmp_path / "m.json"
+    values: dict[str, Any] = {
+        "list": [["a"]] * 150_000,
+        "objects": [{"path": "a"}] * 150_000,
+        "words": ["a"] * 750_000,
+        "metadata": {str(each): {} for each in range(150_000)},
+        "texts": {str(each): "a" for each in range(150_000)},
+    }
+    name = "metadata" if kind in ("metadata", "texts") else "tags"
+    given = {"compartment": "run", "content": "x", name: values[kind]}
+    calls: list[Any] = [Arguments(built(path).tools[0]).read]
+    with Compartments(path) as memory:
+        save = memory.tools()[0].call
+        calls += [lambda each: save(**each), lambda each: memory.save(**each)]
+        for call in calls:
+            begun = time.process_time()
+            try:
+                answer = call(given)["message"]
+            except InvalidInput as error:
+                answer = str(error)
+            assert time.process_time() - begun < 0.2
+            assert answer.startswith(f"{name}: must be ") and len(answer) < 200
 
 
 @pytest.mark.parametrize(("name", "values"), [

@@ -22,6 +22,7 @@ COMPARTMENTS = ("run", "session", "plan")
 
 LOWEST, HIGHEST, USUAL = 1, 10, 5
 MOST_TAGS = 100
+MOST_GIVEN = 1000  # tags, some of them twice, or pairs of metadata
 
 MOST_LIMIT = 10**12 - 1
 MOST_NAME = 200  # characters of a session's name
@@ -41,7 +42,7 @@ RULES = {
     "id": "the id of an entry, as text",
     "category": "one word or a few, as text",
     "tags": f'a list of at most {MOST_TAGS} words, such as ["invoice", "euro"]',
-    "metadata": 'an object of texts, such as {"source": "mail"}',
+    "metadata": f'an object of at most {MOST_GIVEN:,} texts, such as {{"source": "mail"}}',
     "priority": f"a whole number from {LOWEST} to {HIGHEST}",
     "expires": 'a time to come, such as "2027-01-31" or "2h" (m, h, d or w), as text',
     "query": "words to look for, as text",
@@ -232,7 +233,7 @@ def check_values(
     """
     category = check_text("category", category)
     if tags is not None:
-        if not isinstance(tags, (list, tuple, set, frozenset)):
+        if not isinstance(tags, (list, tuple, set, frozenset)) or len(tags) > MOST_GIVEN:
             raise refuse("tags")
         words = [check_text("tags", each) for each in tags]
         if None in words:
@@ -241,7 +242,7 @@ def check_values(
         if len(tags) > MOST_TAGS:
             raise refuse("tags")
     if metadata is not None:
-        if not isinstance(metadata, Mapping):
+        if not isinstance(metadata, Mapping) or len(metadata) > MOST_GIVEN:
             raise refuse("metadata")
         for each in (part for pair in metadata.items() for part in pair):
             if check_text("metadata", each) is None:

@@ -16,8 +16,14 @@ from typing_extensions import TypedDict
 
 from aiaml_server.errors import AiamlError, InvalidArguments, Refused
 from aiaml_server.toolset import Answer, Changed, Prompt, Resource, Toolset
-from aiaml_server.toolsets.answering import PLAIN, Failure, Whole, failure, tool
-from aiaml_server.toolsets.compartments.entries import COMPARTMENTS, HIGHEST, LOWEST, RULES
+from aiaml_server.toolsets.answering import PLAIN, Failure, Few, Whole, failure, tool
+from aiaml_server.toolsets.compartments.entries import (
+    COMPARTMENTS,
+    HIGHEST,
+    LOWEST,
+    MOST_GIVEN,
+    RULES,
+)
 from aiaml_server.toolsets.compartments.memory import Compartments, twin
 from aiaml_server.toolsets.compartments.words import BRIEF, CLEAR, GET, INSTRUCTIONS, SAVE
 from aiaml_server.toolsets.warning import secret_in
@@ -42,11 +48,13 @@ Category = Annotated[
 Tags = Annotated[
     list[str] | None,
     PLAIN,
+    Few(MOST_GIVEN),
     Field(description="Words to find it by; to find, all of them.", examples=[["invoice", "euro"]]),
 ]
 Metadata = Annotated[
     dict[str, str] | None,
     PLAIN,
+    Few(MOST_GIVEN),
     Field(
         description="Anything else, as texts; to find, all that is given.",
         examples=[{"source": "mail"}],
