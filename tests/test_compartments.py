@@ -166,6 +166,17 @@ def test_too_many_values_are_refused_unseen(kind: str, tmp_path: Path) -> None:
             assert answer.startswith(f"{name}: must be ") and len(answer) < 200
 
 
+def test_refusal_shows_the_beginning_of_a_wrong_value(path: Path) -> None:
+    """A value of megabytes is told by its first 80 characters."""
+    with Compartments(path) as memory:
+        long = "x" * 3_000_000
+        save, _, _ = memory.tools()
+        wrong = {"id": long}, {"compartment": long}, {"category": f"{long}\0"}, {long: 5}
+        for each in wrong:
+            answer = save.call(**{"compartment": "run", "content": "y", **each})
+            assert "error" in answer and len(answer["message"]) < 200, answer["message"][:300]
+
+
 @pytest.mark.parametrize(("name", "values"), [
     ("limit", ["5", None, 0, -1, True, 5.0, 10**12, [], {"run": "x"}, {"run": 0}, {"bad": 5},
                {"run": True}, {5: 5}]),

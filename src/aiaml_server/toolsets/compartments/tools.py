@@ -26,6 +26,7 @@ from aiaml_server.toolsets.compartments.entries import (
 )
 from aiaml_server.toolsets.compartments.memory import Compartments, twin
 from aiaml_server.toolsets.compartments.words import BRIEF, CLEAR, GET, INSTRUCTIONS, SAVE
+from aiaml_server.toolsets.failures import beginning
 from aiaml_server.toolsets.warning import secret_in
 
 log = logging.getLogger(__name__)
@@ -257,7 +258,7 @@ def _function(call: Callable[..., Any], words: str) -> Function:
             return dict(checked(**arguments))
         except ValidationError as error:
             wrong = sorted({str(each["loc"][0]) for each in error.errors(include_input=False)})
-            rules = {name: f"must be {RULES.get(name, 'left out')}" for name in wrong}
+            rules = {beginning(name): f"must be {RULES.get(name, 'left out')}" for name in wrong}
             return dict(failure(InvalidArguments(rules)))
         except AiamlError as error:
             return dict(failure(error))
