@@ -37,6 +37,7 @@ from aiaml_server.toolsets.compartments import (
 )
 from client import Client
 from clock import quick
+from printed import completed
 from steps import killed, steps
 from toolset_contract import HOSTILE, Call, Contract
 
@@ -175,6 +176,45 @@ def test_refusal_shows_the_beginning_of_a_wrong_value(path: Path) -> None:
         for each in wrong:
             answer = save.call(**{"compartment": "run", "content": "y", **each})
             assert "error" in answer and len(answer["message"]) < 200, answer["message"][:300]
+
+
+@pytest.mark.parametrize(("wrong", "said"), [
+    ({"content": "x" * 5_000_000}, "content: with it the session memory"),
+    ({"content": " "}, "content: must be"),
+    ({"content": "a\0"}, "content: holds U+0000"),
+    ({"access_count": 10**30}, "access_count: must be"),
+    ({"access_count": -1}, "access_count: must be"),
+    ({"priority": -9}, "priority: must be"),
+    ({"priority": "5"}, "priority: must be"),
+    ({"tags": ["a"] * 5_000}, "tags: must be"),
+    ({"tags": "word"}, "tags: must be"),
+    ({"metadata": {"a": 5}}, "metadata: must be"),
+    ({"category": 5}, "category: must be"),
+    ({"id": "x" * 5_000}, "id: must be"),
+    ({"id": ""}, "id: must be"),
+    ({"created_at": "yesterday"}, "created_at: must be"),
+    ({"expires_at": "x" * 5_000}, "expires_at: must be"),
+    ({"session": "x" * 5_000}, "names no compartment, or no session"),
+])  # fmt: skip
+def test_import_takes_what_save_takes(wrong: dict[str, Any], said: str, path: Path) -> None:
+    """A line that is not so is named with its field and rule, and nothing is stored."""
+    with Compartments(path) as memory:
+        memory.save("session", "there")
+    before = path.read_bytes()
+    words = [sys.executable, "-m", "aiaml_server", "compartments", "--file", str(path)]
+    good = json.loads(completed([*words, "export"]).stdout)
+    lines = [{**good, "id": each} for each in ("0a1b2c3d", "0a1b2c3e")]
+    lines[1] |= wrong
+    archive = path.with_name("archive.jsonl")
+    archive.write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    done = completed([*words, "import", str(archive)])
+    shown = " ".join(done.stderr.split())
+    assert done.returncode == 2 and "line 2" in shown and said in shown, done.stderr
+    assert len(shown) < 400 and path.read_bytes() == before
+    archive.write_text(json.dumps(lines[0]), "utf-8")
+    assert completed([*words, "import", str(archive)]).returncode == 0
+    with Compartments(path) as memory:
+        assert len(memory.get("session").entries) == 2
 
 
 @pytest.mark.parametrize(("name", "values"), [

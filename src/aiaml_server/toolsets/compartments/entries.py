@@ -46,6 +46,8 @@ RULES = {
     "priority": f"a whole number from {LOWEST} to {HIGHEST}",
     "expires": 'a time to come, such as "2027-01-31" or "2h" (m, h, d or w), as text',
     "query": "words to look for, as text",
+    "access_count": "a whole number from 0",
+    **dict.fromkeys(("created_at", "updated_at", "expires_at"), "a time in ISO 8601, as text"),
     "limit": "a whole number from 1",
     "offset": "a whole number from 0",
 }
@@ -256,6 +258,29 @@ def check_values(
         "metadata": metadata,
         "priority": priority,
     }
+
+
+def check_entry(value: Mapping[str, Any]) -> Entry:
+    """Return the entry that `as_json` wrote, where it is one that could be saved.
+
+    Raises:
+        InvalidInput: a value is not what it must be.
+        ValueError: it is no entry.
+    """
+    check_values(*(value.get(name) for name in ("category", "tags", "metadata", "priority")))
+    content, id_ = (check_text(name, value.get(name)) for name in ("content", "id"))
+    if not content or not content.strip():
+        raise refuse("content")
+    if not id_ or len(id_) > MOST_NAME:
+        raise refuse("id")
+    count = value.get("access_count", 0)
+    if type(count) is not int or not 0 <= count <= MOST_LIMIT:
+        raise refuse("access_count")
+    for name in ("created_at", "updated_at", "expires_at"):
+        time = check_text(name, value.get(name))
+        if time and instant(time) is None:
+            raise refuse(name)
+    return Entry.from_json({name: each for name, each in value.items() if each is not None})
 
 
 def fitting(
