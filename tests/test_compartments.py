@@ -24,6 +24,7 @@ from mcp import Client as SdkClient
 from aiaml_server import moments
 from aiaml_server.errors import InvalidInput, InvalidSetting
 from aiaml_server.files import Lock
+from aiaml_server.server.arguments import Arguments
 from aiaml_server.server.protocol import Server
 from aiaml_server.toolset import at
 from aiaml_server.toolsets import manifest
@@ -36,6 +37,7 @@ from aiaml_server.toolsets.compartments import (
 )
 from client import Client
 from clock import quick
+from printed import completed
 from steps import killed, steps
 from toolset_contract import HOSTILE, Call, Contract
 
@@ -136,6 +138,83 @@ def test_wrong_values_change_nothing(wrong: dict[str, Any], path: Path) -> None:
         assert not path.exists()
         with pytest.raises(InvalidInput):
             memory.save("other", "x")
+
+
+@pytest.mark.parametrize("kind", ["list", "objects", "words", "metadata", "texts"])
+def test_too_many_values_are_refused_unseen(kind: str, tmp_path: Path) -> None:
+    """By the server, the functions and the verb, in less time than it takes to look at each."""
+    path = tmp_path / "m.json"
+    values: dict[str, Any] = {
+        "list": [["a"]] * 150_000,
+        "objects": [{"path": "a"}] * 150_000,
+        "words": ["a"] * 750_000,
+        "metadata": {str(each): {} for each in range(150_000)},
+        "texts": {str(each): "a" for each in range(150_000)},
+    }
+    name = "metadata" if kind in ("metadata", "texts") else "tags"
+    given = {"compartment": "run", "content": "x", name: values[kind]}
+    calls: list[Any] = [Arguments(built(path).tools[0]).read]
+    with Compartments(path) as memory:
+        save = memory.tools()[0].call
+        calls += [lambda each: save(**each), lambda each: memory.save(**each)]
+        for call in calls:
+            begun = time.process_time()
+            try:
+                answer = call(given)["message"]
+            except InvalidInput as error:
+                answer = str(error)
+            assert time.process_time() - begun < 0.2
+            assert answer.startswith(f"{name}: must be ") and len(answer) < 200
+
+
+def test_refusal_shows_the_beginning_of_a_wrong_value(path: Path) -> None:
+    """A value of megabytes is told by its first 80 characters."""
+    with Compartments(path) as memory:
+        long = "x" * 3_000_000
+        save, _, _ = memory.tools()
+        wrong = {"id": long}, {"compartment": long}, {"category": f"{long}\0"}, {long: 5}
+        for each in wrong:
+            answer = save.call(**{"compartment": "run", "content": "y", **each})
+            assert "error" in answer and len(answer["message"]) < 200, answer["message"][:300]
+
+
+@pytest.mark.parametrize(("wrong", "said"), [
+    ({"content": "x" * 5_000_000}, "content: with it the session memory"),
+    ({"content": " "}, "content: must be"),
+    ({"content": "a\0"}, "content: holds U+0000"),
+    ({"access_count": 10**30}, "access_count: must be"),
+    ({"access_count": -1}, "access_count: must be"),
+    ({"priority": -9}, "priority: must be"),
+    ({"priority": "5"}, "priority: must be"),
+    ({"tags": ["a"] * 5_000}, "tags: must be"),
+    ({"tags": "word"}, "tags: must be"),
+    ({"metadata": {"a": 5}}, "metadata: must be"),
+    ({"category": 5}, "category: must be"),
+    ({"id": "x" * 5_000}, "id: must be"),
+    ({"id": ""}, "id: must be"),
+    ({"created_at": "yesterday"}, "created_at: must be"),
+    ({"expires_at": "x" * 5_000}, "expires_at: must be"),
+    ({"session": "x" * 5_000}, "names no compartment, or no session"),
+])  # fmt: skip
+def test_import_takes_what_save_takes(wrong: dict[str, Any], said: str, path: Path) -> None:
+    """A line that is not so is named with its field and rule, and nothing is stored."""
+    with Compartments(path) as memory:
+        memory.save("session", "there")
+    before = path.read_bytes()
+    words = [sys.executable, "-m", "aiaml_server", "compartments", "--file", str(path)]
+    good = json.loads(completed([*words, "export"]).stdout)
+    lines = [{**good, "id": each} for each in ("0a1b2c3d", "0a1b2c3e")]
+    lines[1] |= wrong
+    archive = path.with_name("archive.jsonl")
+    archive.write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    done = completed([*words, "import", str(archive)])
+    shown = " ".join(done.stderr.split())
+    assert done.returncode == 2 and "line 2" in shown and said in shown, done.stderr
+    assert len(shown) < 400 and path.read_bytes() == before
+    archive.write_text(json.dumps(lines[0]), "utf-8")
+    assert completed([*words, "import", str(archive)]).returncode == 0
+    with Compartments(path) as memory:
+        assert len(memory.get("session").entries) == 2
 
 
 @pytest.mark.parametrize(("name", "values"), [

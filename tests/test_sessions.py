@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import inspect
 import json
 import os
 import re
@@ -1190,6 +1191,37 @@ async def test_every_refusal_has_its_code(
     assert value == result.structured_content
     assert (value["error"], set(value)) == (code, {"error", "message"})
     assert {path: path.read_bytes() for path in (repo / ".github").rglob("*.md")} == before
+
+
+@pytest.mark.parametrize("field", ["agent_name", "repo_root", "date", "section", "mode"])
+def test_refusal_shows_the_beginning_of_a_wrong_value(field: str, repo: Path) -> None:
+    """A value of megabytes is told by its first 80 characters, by each tool that takes it."""
+    AgentMemory(str(repo), "aristotle").start(DAY)
+    known = {"agent_name": "aristotle", "repo_root": str(repo), "date": DAY}
+    known |= {"section": "Decisions", "mode": "append", "content": "x"}
+    wrong = f"{repo}/{'x' * 3_000_000}"
+    for each in built().tools:
+        takes = inspect.signature(each.call).parameters
+        if field in takes:
+            given = {name: known[name] for name in takes if name in known}
+            with pytest.raises(Refused) as refused:
+                each.call(**{**given, field: wrong})
+            said = str(refused.value)
+            assert "x" * 10 in said and len(said) < 400
+
+
+@pytest.mark.parametrize("line", ["- Agent Name: {}", "- {}: x\n- {}: x", "## {}", "## {}\n## {}"])
+def test_refusal_shows_the_beginning_of_a_long_line(line: str, repo: Path) -> None:
+    """Also what a log has, and should not."""
+    memory = AgentMemory(str(repo), "aristotle")
+    memory.start(DAY)
+    text = log_of(repo).read_text("utf-8")
+    long = line.replace("{}", "x" * 300_000)
+    changed = text.replace("- Agent Name: aristotle", long) if line[0] == "-" else f"{text}\n{long}"
+    log_of(repo).write_text(changed, "utf-8")
+    with pytest.raises(MalformedLog) as refused:
+        memory.append("Decisions", "- x", DAY)
+    assert "x…" in str(refused.value) and len(str(refused.value)) < 300
 
 
 GOOD: dict[str, dict[str, Any]] = {

@@ -542,6 +542,30 @@ def test_rename_of_an_agent_that_begins_a_log(way: str, prepared: Path) -> None:
     assert all(f"plato/logs/{NEXT}.md" in each and "'plato" in each for each in said)
 
 
+@pytest.mark.parametrize("case", ["too large", "too large for git", "many lines"])
+def test_merge_that_nobody_could_read_is_a_person_s(case: str, tmp_path: Path) -> None:
+    """Two sides that are within the limit, and together are not: marked, and nothing is lost."""
+    head = b"# Session Log\n\n## Decisions\n"
+    item = b"- a\n" if case == "many lines" else b"- %s a\n" % (b"x" * 1000)
+    sides = [head + item.replace(b"a", each) * (600_000 // len(item)) for each in (b"b", b"c")]
+    base = head
+    if case == "too large for git":
+        gap = b"- between\n" * 10
+        base, sides = head + gap, [sides[0] + gap, head + gap + sides[1].removeprefix(head)]
+    for name, data in zip(("base", "ours", "theirs"), (base, *sides), strict=True):
+        (tmp_path / name).write_bytes(data)
+    begun = os.times()
+    done = aiaml(tmp_path, "merge", "base", "ours", "theirs")
+    spent = os.times()
+    assert done.returncode == 5, done.stderr
+    assert "1,048,576" in done.stderr and "1,2" in done.stderr
+    found = set((tmp_path / "ours").read_bytes().splitlines())
+    assert found >= {line for side in sides for line in side.splitlines()}
+    assert (tmp_path / "ours").stat().st_size > 1_190_000
+    seconds = sum(spent[2:4]) - sum(begun[2:4])
+    assert seconds < 2, f"{seconds} s of the processor"
+
+
 # --- setting up -----------------------------------------------------------------------------------
 
 
@@ -610,6 +634,59 @@ def test_setup_follows_no_link(repo: Path, tmp_path: Path) -> None:
     done = aiaml(repo, "setup", "--yes")
     assert done.returncode == 2 and ".gitattributes is a link" in done.stderr
     assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
+@pytest.mark.parametrize(
+    "way", ["config", "commondir", "link", "file", "false worktree", "false submodule", "moved"]
+)
+def test_setup_tells_no_other_repository(way: str, repo: Path, tmp_path: Path) -> None:
+    """Where `.git` leads to another's configuration, that stays, and so do all files."""
+    other, dot = tmp_path / "other", repo / ".git"
+    git(tmp_path, "init", "--quiet", str(other))
+    if way == "config":
+        (dot / "config").rename(tmp_path / "config")
+        (dot / "config").symlink_to(tmp_path / "config")
+    elif way == "commondir":
+        (dot / "commondir").write_text(f"{other / '.git'}\n")
+    elif way == "link":
+        dot.rename(tmp_path / "moved")
+        dot.symlink_to(other / ".git")
+    elif way == "moved":
+        git(repo, "worktree", "add", "--quiet", "-b", "other", str(tmp_path / "tree"))
+        repo = (tmp_path / "tree").rename(tmp_path / "renamed")
+    else:
+        admin = tmp_path / "admin"
+        shutil.copytree(dot, admin)
+        shutil.rmtree(dot)
+        dot.write_text(f"gitdir: {other / '.git' if way == 'file' else admin}\n")
+        if way == "false worktree":
+            (admin / "commondir").write_text(f"{other / '.git'}\n")
+            (admin / "gitdir").write_text(f"{dot}\n")
+        if way == "false submodule":
+            git(other, "config", "core.worktree", str(repo))
+            (admin / "config").unlink()
+            (admin / "config").symlink_to(other / ".git" / "config")
+    done = aiaml(repo, "setup", "--yes")
+    assert done.returncode == 2 and len(done.stderr.splitlines()) <= 6, done.stderr
+    said = " ".join(done.stderr.split())
+    assert ("is a link" in said) == (way in ("config", "false submodule"))
+    assert not any(b"aiaml" in each.read_bytes() for each in tmp_path.rglob("config"))
+    assert not (repo / ".gitattributes").exists() and not (repo / "AGENTS.md").exists()
+
+
+@pytest.mark.parametrize("kind", ["worktree", "submodule"])
+def test_setup_in_a_worktree_or_submodule(kind: str, repo: Path, tmp_path: Path) -> None:
+    """A `.git` that is a file, and to which what it names leads back, is told."""
+    root = tmp_path / "tree" if kind == "worktree" else repo / "sub"
+    if kind == "worktree":
+        git(repo, "worktree", "add", "--quiet", "-b", "other", str(root))
+    else:
+        allow = ("-c", "protocol.file.allow=always")
+        git(repo, *allow, "submodule", "add", "--quiet", str(repo), "sub")
+    done = aiaml(root, "setup", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "sessions merge" in git(root, "config", "--local", "merge.aiaml-sessions.driver")
 
 
 # --- names ----------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pydantic import GetJsonSchemaHandler
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict
 
@@ -65,6 +65,27 @@ class Whole(Plain):
         return core_schema.no_info_before_validator_function(
             _as_number, core_schema.nullable_schema(number)
         )
+
+
+@dataclass(frozen=True)
+class Few:
+    """Refuses a list or an object with more parts than anybody means, before it looks at one.
+
+    Attributes:
+        most: how many it may have.
+    """
+
+    most: int
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(self._checked, handler(source))
+
+    def _checked(self, value: object) -> object:
+        if isinstance(value, (list, Mapping)) and len(value) > self.most:
+            raise ValueError("too many")
+        return value
 
 
 def _as_number(value: object) -> object:

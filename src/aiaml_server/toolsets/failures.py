@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from aiaml_server.errors import Refused, said_by_system
 
+_MOST_SHOWN = 80  # characters of a wrong value
+
+
+def beginning(text: str) -> str:
+    """Return as much of a text as an error shows: it may have megabytes."""
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+
 
 class NotFound(Refused):
     """There is nothing of that id."""

@@ -22,6 +22,7 @@ COMPARTMENTS = ("run", "session", "plan")
 
 LOWEST, HIGHEST, USUAL = 1, 10, 5
 MOST_TAGS = 100
+MOST_GIVEN = 1000  # tags, some of them twice, or pairs of metadata
 
 MOST_LIMIT = 10**12 - 1
 MOST_NAME = 200  # characters of a session's name
@@ -41,10 +42,12 @@ RULES = {
     "id": "the id of an entry, as text",
     "category": "one word or a few, as text",
     "tags": f'a list of at most {MOST_TAGS} words, such as ["invoice", "euro"]',
-    "metadata": 'an object of texts, such as {"source": "mail"}',
+    "metadata": f'an object of at most {MOST_GIVEN:,} texts, such as {{"source": "mail"}}',
     "priority": f"a whole number from {LOWEST} to {HIGHEST}",
     "expires": 'a time to come, such as "2027-01-31" or "2h" (m, h, d or w), as text',
     "query": "words to look for, as text",
+    "access_count": "a whole number from 0",
+    **dict.fromkeys(("created_at", "updated_at", "expires_at"), "a time in ISO 8601, as text"),
     "limit": "a whole number from 1",
     "offset": "a whole number from 0",
 }
@@ -232,7 +235,7 @@ def check_values(
     """
     category = check_text("category", category)
     if tags is not None:
-        if not isinstance(tags, (list, tuple, set, frozenset)):
+        if not isinstance(tags, (list, tuple, set, frozenset)) or len(tags) > MOST_GIVEN:
             raise refuse("tags")
         words = [check_text("tags", each) for each in tags]
         if None in words:
@@ -241,7 +244,7 @@ def check_values(
         if len(tags) > MOST_TAGS:
             raise refuse("tags")
     if metadata is not None:
-        if not isinstance(metadata, Mapping):
+        if not isinstance(metadata, Mapping) or len(metadata) > MOST_GIVEN:
             raise refuse("metadata")
         for each in (part for pair in metadata.items() for part in pair):
             if check_text("metadata", each) is None:
@@ -255,6 +258,29 @@ def check_values(
         "metadata": metadata,
         "priority": priority,
     }
+
+
+def check_entry(value: Mapping[str, Any]) -> Entry:
+    """Return the entry that `as_json` wrote, where it is one that could be saved.
+
+    Raises:
+        InvalidInput: a value is not what it must be.
+        ValueError: it is no entry.
+    """
+    check_values(*(value.get(name) for name in ("category", "tags", "metadata", "priority")))
+    content, id_ = (check_text(name, value.get(name)) for name in ("content", "id"))
+    if not content or not content.strip():
+        raise refuse("content")
+    if not id_ or len(id_) > MOST_NAME:
+        raise refuse("id")
+    count = value.get("access_count", 0)
+    if type(count) is not int or not 0 <= count <= MOST_LIMIT:
+        raise refuse("access_count")
+    for name in ("created_at", "updated_at", "expires_at"):
+        time = check_text(name, value.get(name))
+        if time and instant(time) is None:
+            raise refuse(name)
+    return Entry.from_json({name: each for name, each in value.items() if each is not None})
 
 
 def fitting(

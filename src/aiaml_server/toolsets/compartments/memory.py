@@ -31,6 +31,7 @@ from aiaml_server.toolsets.compartments.entries import (
 )
 from aiaml_server.toolsets.compartments.failures import LimitExceeded, NotFound
 from aiaml_server.toolsets.compartments.file import Content, File, Place
+from aiaml_server.toolsets.failures import beginning
 from aiaml_server.toolsets.owners import leads_elsewhere
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class Compartments:
         for name in (name for name, fits in fit.items() if not fits):
             raise InvalidInput(name, f"must be {ARGUMENTS[name]}")
         if not os.path.isabs(path) and (found := leads_elsewhere(os.fspath(path))):  # noqa: PTH117
-            raise InvalidInput("path", f"is {os.fspath(path)!r}: {found}")
+            raise InvalidInput("path", f"is {beginning(os.fspath(path))!r}: {found}")
         self._limits = {each: limits.get(each, LIMIT) for each in COMPARTMENTS}
         self._file = File(Path(os.path.realpath(path)))
         self._begun = False
@@ -231,7 +232,7 @@ class Compartments:
             if id is not None:
                 before = entries.get(id) or self._cleared.get((place, id))
             if id is not None and before is None:
-                raise NotFound(f"the {compartment} memory has no entry {id!r}")
+                raise NotFound(f"the {compartment} memory has no entry {beginning(id)!r}")
             now = timestamp(present())
             if before is None:
                 known = whole.ids()

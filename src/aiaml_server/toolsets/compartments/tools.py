@@ -16,10 +16,17 @@ from typing_extensions import TypedDict
 
 from aiaml_server.errors import AiamlError, InvalidArguments, Refused
 from aiaml_server.toolset import Answer, Changed, Prompt, Resource, Toolset
-from aiaml_server.toolsets.answering import PLAIN, Failure, Whole, failure, tool
-from aiaml_server.toolsets.compartments.entries import COMPARTMENTS, HIGHEST, LOWEST, RULES
+from aiaml_server.toolsets.answering import PLAIN, Failure, Few, Whole, failure, tool
+from aiaml_server.toolsets.compartments.entries import (
+    COMPARTMENTS,
+    HIGHEST,
+    LOWEST,
+    MOST_GIVEN,
+    RULES,
+)
 from aiaml_server.toolsets.compartments.memory import Compartments, twin
 from aiaml_server.toolsets.compartments.words import BRIEF, CLEAR, GET, INSTRUCTIONS, SAVE
+from aiaml_server.toolsets.failures import beginning
 from aiaml_server.toolsets.warning import secret_in
 
 log = logging.getLogger(__name__)
@@ -42,11 +49,13 @@ Category = Annotated[
 Tags = Annotated[
     list[str] | None,
     PLAIN,
+    Few(MOST_GIVEN),
     Field(description="Words to find it by; to find, all of them.", examples=[["invoice", "euro"]]),
 ]
 Metadata = Annotated[
     dict[str, str] | None,
     PLAIN,
+    Few(MOST_GIVEN),
     Field(
         description="Anything else, as texts; to find, all that is given.",
         examples=[{"source": "mail"}],
@@ -249,7 +258,7 @@ def _function(call: Callable[..., Any], words: str) -> Function:
             return dict(checked(**arguments))
         except ValidationError as error:
             wrong = sorted({str(each["loc"][0]) for each in error.errors(include_input=False)})
-            rules = {name: f"must be {RULES.get(name, 'left out')}" for name in wrong}
+            rules = {beginning(name): f"must be {RULES.get(name, 'left out')}" for name in wrong}
             return dict(failure(InvalidArguments(rules)))
         except AiamlError as error:
             return dict(failure(error))

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from aiaml_server.errors import InvalidSetting, MalformedFile, StoreError
+from aiaml_server.errors import InvalidInput, InvalidSetting, MalformedFile, StoreError
 from aiaml_server.files import read_regular, write_atomic
 from aiaml_server.format.invisible import marked_line
 from aiaml_server.moments import present
@@ -33,7 +33,13 @@ from aiaml_server.terminal import (
 )
 from aiaml_server.toolset import Finding
 from aiaml_server.toolsets.compartments import MANIFEST
-from aiaml_server.toolsets.compartments.entries import COMPARTMENTS, Entry, fitting, is_session
+from aiaml_server.toolsets.compartments.entries import (
+    COMPARTMENTS,
+    Entry,
+    check_entry,
+    fitting,
+    is_session,
+)
 from aiaml_server.toolsets.compartments.failures import DiskError
 from aiaml_server.toolsets.compartments.file import MAX_FILE, Content, Damaged, File, Place, load
 from aiaml_server.toolsets.owners import leads_elsewhere
@@ -172,21 +178,39 @@ def import_(environ: Mapping[str, str], path: str) -> None:
     """Bring back what `export` has written: entries of sessions and plans, with their ids.
 
     An entry whose id is there already is left as it is, and what a run had is passed over: it has
-    ended. Nothing is changed where a line cannot be read.
+    ended. Nothing is changed where a line is none that agents could save, or has no room.
 
     \b
     Examples:
       aiaml compartments import archive.jsonl
     """
     rows, of_runs = _rows_of(Path(path))
-    added = 0
-    with File(MANIFEST.values(environ)["AIAML_COMPARTMENTS_FILE"]).changing() as content:
-        known = content.ids()
-        for place in dict.fromkeys(place for place, _ in rows):
-            new = {each.id: each for at, each in rows if at == place and each.id not in known}
-            content.put(place, {**content.entries.get(place, {}), **new})
-            known |= new.keys()
-            added += len(new)
+    values = MANIFEST.values(environ)
+    with File(values["AIAML_COMPARTMENTS_FILE"]).changing() as content:
+        content.forget_expired(present())
+        before = content.ids()
+        known = set(before)
+        changed: dict[Place, dict[str, Entry]] = {}
+        sizes: dict[Place, int] = {}
+        for number, place, entry in rows:
+            if entry.id in known:
+                continue
+            known.add(entry.id)
+            if place not in changed:
+                changed[place] = dict(content.entries.get(place, {}))
+                sizes[place] = sum(each.size for each in changed[place].values())
+            changed[place][entry.id] = entry
+            sizes[place] += entry.size
+            if sizes[place] > (limit := _limit(values, place)):
+                raise Ended(
+                    f"{path}, line {number}: content: with it the {place[2]} memory would hold "
+                    f"{sizes[place]:,} characters, and it may hold {limit:,}; clear what is no "
+                    "longer needed, or raise AIAML_COMPARTMENT_LIMIT",
+                    USAGE,
+                )
+        for place, entries in changed.items():
+            content.put(place, entries)
+        added = len(known) - len(before)
     out(f"{plural(added, 'entry', 'entries')} brought back.")
     if there := len(rows) - added:
         note(f"{plural(there, 'entry', 'entries')} there already, by id.")
@@ -194,8 +218,8 @@ def import_(environ: Mapping[str, str], path: str) -> None:
         note(f"{plural(of_runs, 'entry', 'entries')} of runs passed over: these have ended.")
 
 
-def _rows_of(path: Path) -> tuple[list[tuple[Place, Entry]], int]:
-    """Return what a file of `export` holds, and how many entries in it were of runs.
+def _rows_of(path: Path) -> tuple[list[tuple[int, Place, Entry]], int]:
+    """Return what a file of `export` holds, by line, and how many entries in it were of runs.
 
     Raises:
         Ended: the file, or a line of it, cannot be read.
@@ -204,18 +228,20 @@ def _rows_of(path: Path) -> tuple[list[tuple[Place, Entry]], int]:
         lines = read_regular(str(path), MAX_FILE).splitlines()
     except (OSError, MalformedFile) as error:
         raise Ended(f"{path}: {error}", USAGE) from error
-    rows: list[tuple[Place, Entry]] = []
+    rows: list[tuple[int, Place, Entry]] = []
     of_runs = 0
     for number, line in enumerate(lines, 1):
         try:
             value = json_.loads(line)
             compartment, run = value.pop("compartment", None), value.pop("run", None)
             session = value.pop("session", None)
-            entry = Entry.from_json(value)
+            entry = check_entry(value)
+        except InvalidInput as error:
+            raise Ended(f"{path}, line {number}: {error}", USAGE) from error
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise Ended(f"{path}, line {number}, is no entry: {error}", USAGE) from error
         if compartment in COMPARTMENTS and is_session(session):
-            rows.append((("sessions", session, compartment), entry))
+            rows.append((number, ("sessions", session, compartment), entry))
         elif compartment in COMPARTMENTS and run:
             of_runs += 1
         else:
@@ -314,17 +340,22 @@ def stats(environ: Mapping[str, str], data: str) -> None:
 def _counted(content: Content, values: Mapping[str, Any]) -> Iterator[tuple[Place, dict[str, int]]]:
     """Yield each compartment's figures."""
     for place, entries in _places(content, None, None):
-        own = values[f"AIAML_COMPARTMENT_LIMIT_{place[2].upper()}"]
         yield (
             place,
             {
                 "entries": len(entries),
                 "characters": sum(each.size for each in entries),
-                "limit": own or values["AIAML_COMPARTMENT_LIMIT"],
+                "limit": _limit(values, place),
                 "accesses": sum(each.access_count for each in entries),  # returned so often
                 "unread": sum(not each.access_count for each in entries),
             },
         )
+
+
+def _limit(values: Mapping[str, Any], place: Place) -> int:
+    """Return how many characters a compartment may hold."""
+    own = values[f"AIAML_COMPARTMENT_LIMIT_{place[2].upper()}"]
+    return own or values["AIAML_COMPARTMENT_LIMIT"]  # type: ignore[no-any-return]
 
 
 def _opened(environ: Mapping[str, str]) -> Content:

@@ -6,6 +6,7 @@ marks what both sides have added at one place (https://git-scm.com/docs/gitattri
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from contextlib import suppress
@@ -15,7 +16,7 @@ from aiaml_server.clients.launch import command
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular
 from aiaml_server.storage.programs import find
-from aiaml_server.toolsets.sessions.failures import DiskError
+from aiaml_server.toolsets.sessions.failures import DiskError, OutsideRepository
 from aiaml_server.toolsets.sessions.history import ask_git
 from aiaml_server.toolsets.sessions.place import git_directory
 from aiaml_server.toolsets.sessions.remarks import Remark
@@ -81,8 +82,7 @@ def is_lacking(root: Path) -> bool:
     if not asked_for(root):
         return False
     directory = git_directory(root) or root
-    common = _read(directory / "commondir").decode("utf-8", "surrogateescape").strip()
-    return not _SECTION.search(_read(directory / common / "config"))
+    return not _SECTION.search(_read(directory / _line(directory / "commondir") / "config"))
 
 
 def _read(path: Path) -> bytes:
@@ -91,6 +91,47 @@ def _read(path: Path) -> bytes:
         return read_regular(str(path), _MOST)
     except (OSError, ValueError, MalformedFile):
         return b""
+
+
+def check_configuration(root: Path) -> None:
+    """See that what `tell` writes to is the configuration of this very repository.
+
+    A `.git` that leads elsewhere may lead into any: only a worktree or a submodule is taken, whose
+    git directory leads back (https://git-scm.com/docs/gitrepository-layout, `gitdir`, `commondir`).
+
+    Raises:
+        OutsideRepository: it is another file, or may be another repository's.
+        DiskError: git cannot be run.
+    """
+    dot, own = root / ".git", Path(os.path.realpath(root), ".git")
+    directory = Path(os.path.realpath(git_directory(root) or dot))
+    common = Path(os.path.realpath(directory / _line(directory / "commondir")))
+    config = common / "config"
+    if config.is_symlink():
+        raise OutsideRepository(
+            f"{config} is a link; it could lead outside: put the file that it leads to in its place"
+        )
+    if os.path.realpath(dot) != str(own):
+        is_own = False
+    elif directory == own:
+        is_own = common == own
+    elif common != directory:
+        back = os.path.realpath(directory / _line(directory / "gitdir"))
+        is_own = directory.parent == common / "worktrees" and back == str(own)
+    else:
+        found = ask_git(root, "config", "--file", str(config), "--get", "core.worktree") or b""
+        back = os.path.realpath(directory / os.fsdecode(found.rstrip(b"\n")))
+        is_own = bool(found) and back == str(own.parent)
+    if not is_own:
+        raise OutsideRepository(
+            f"{dot} leads to {common}, which does not lead back, and could be another "
+            "repository's: `git worktree repair` mends a worktree that was moved"
+        )
+
+
+def _line(path: Path) -> str:
+    """Return the line that a file of git's holds; empty where it cannot be read."""
+    return os.fsdecode(_read(path).partition(b"\0")[0]).strip()
 
 
 def tell(root: Path) -> None:

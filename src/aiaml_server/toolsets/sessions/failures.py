@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from aiaml_server.errors import Refused as Refused  # noqa: PLC0414 (a name of this module too)
 from aiaml_server.toolsets.failures import Busy as Busy  # noqa: PLC0414
 from aiaml_server.toolsets.failures import DiskError as DiskError  # noqa: PLC0414
+from aiaml_server.toolsets.failures import beginning
 
 
 class InvalidSection(Refused):
@@ -14,7 +15,9 @@ class InvalidSection(Refused):
 
     def __init__(self, section: str, known: Sequence[str], where: str) -> None:
         names = ", ".join(known)
-        super().__init__(f"Section {section!r} is not defined in {where}; there are: {names}")
+        super().__init__(
+            f"Section {beginning(section)!r} is not defined in {where}; there are: {names}"
+        )
 
 
 class MissingSchema(Refused):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from aiaml_server.toolsets.failures import beginning
 from aiaml_server.toolsets.sessions.document import Document, objection
 from aiaml_server.toolsets.sessions.driver import UNKNOWN, is_lacking
 from aiaml_server.toolsets.sessions.failures import (
@@ -155,7 +156,7 @@ class AgentMemory:
     def update(self, section: str, content: str, mode: str) -> Written:
         """Append to a section of the summary, or replace what it holds; all else stays."""
         if mode not in MODES:
-            raise InvalidMode(f"mode {mode!r} must be one of {', '.join(MODES)}")
+            raise InvalidMode(f"mode {beginning(mode)!r} must be one of {', '.join(MODES)}")
         if mode == "append" or content.strip():  # in the place of all, nothing may stand
             _check_content(content)
         with self.place.writing():

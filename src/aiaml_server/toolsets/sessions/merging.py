@@ -25,19 +25,21 @@ from aiaml_server.toolsets.sessions.schema import HEADER
 from aiaml_server.toolsets.writing import replace
 
 _ENDS = b"\r\n"
+_MOST_LINES = 20_000  # of a file that is merged here; a log of a mebibyte has some 10,000
 
 
 def bring_together(base: Path, ours: Path, theirs: Path) -> bool:
     """Merge three files into `ours`; say whether it could be done, by us or by git's own merge.
 
-    Where it could not, that has put its marks in.
+    Where it could not, that has put its marks in, or what it is now is larger than what is read.
 
     Raises:
         DiskError: one cannot be read or written, or there is no git.
     """
     try:
         versions = [read_regular(str(each), MAX_FILE) for each in (base, ours, theirs)]
-        if (whole := merged(*versions)) is not None:
+        whole = merged(*versions)
+        if whole is not None and len(whole) <= MAX_FILE:
             replace(ours, whole)
             return True
     except MalformedFile as error:
@@ -66,9 +68,11 @@ def merged(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
         theirs: the other.
 
     Returns:
-        None where a person has to decide: both have changed what was there, or one is not as it
-        must be.
+        None where git or a person has to decide: both have changed what was there, or one is not as
+        it must be, or has very many lines.
     """
+    if any(len(each.splitlines()) > _MOST_LINES for each in (base, ours, theirs)):
+        return None
     before, mine, other = _parts(base), _parts(ours), _parts(theirs)
     if not (before and mine and other):
         return None

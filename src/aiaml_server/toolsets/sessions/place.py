@@ -16,7 +16,7 @@ from pathlib import Path
 from aiaml_server.errors import MalformedFile, Nowhere
 from aiaml_server.files import Lock, own_directory, read_regular, sync_directory
 from aiaml_server.storage.derived import state_directory
-from aiaml_server.toolsets.failures import refused
+from aiaml_server.toolsets.failures import beginning, refused
 from aiaml_server.toolsets.owners import foreign
 from aiaml_server.toolsets.sessions.failures import (
     Busy,
@@ -97,7 +97,7 @@ def agents(root: Path) -> list[str]:
 
 
 def _shown(text: str) -> str:
-    return ascii(text if len(text) <= 80 else f"{text[:80]}…")
+    return ascii(beginning(text))
 
 
 def git_directory(root: Path) -> Path | None:

@@ -248,13 +248,20 @@ def setup(path: str, check: str | None, yes: bool) -> int:
       aiaml sessions setup
       aiaml sessions setup ~/shop --check none --yes
     """
-    from aiaml_server.toolsets.sessions.driver import tell, told, words  # noqa: PLC0415
+    from aiaml_server.toolsets.sessions.driver import (  # noqa: PLC0415
+        check_configuration,
+        tell,
+        told,
+        words,
+    )
     from aiaml_server.toolsets.sessions.place import top_of  # noqa: PLC0415
     from aiaml_server.toolsets.sessions.setup import plan, write  # noqa: PLC0415
 
     root = _located(top_of, path)
     parts, by_hand = _located(lambda root: plan(root, check), root)
     has = _located(told, root) == words()
+    if not has:
+        _located(check_configuration, root)
     for part in parts:
         out(bold(f"{part.name}:" if (root / part.name).exists() else f"{part.name}, which is new:"))
         for line in part.added.splitlines():
@@ -287,7 +294,8 @@ def merge(base: str, ours: str, theirs: str) -> int:
     """Merge two versions of a log or a summary, as git asks its driver; into OURS.
 
     Where both sides only added to sections, both are kept, each in its section. Where they did
-    anything else, git's marks of a conflict are put in, and the exit code is 5.
+    anything else, git's marks of a conflict are put in, and the exit code is 5; so it is where both
+    together are larger than the 1 MiB that is read.
 
     \b
     Examples:
@@ -295,8 +303,15 @@ def merge(base: str, ours: str, theirs: str) -> int:
     """
     from aiaml_server.toolsets.sessions.driver import MARKED  # noqa: PLC0415
     from aiaml_server.toolsets.sessions.merging import bring_together  # noqa: PLC0415
+    from aiaml_server.toolsets.sessions.place import MAX_FILE  # noqa: PLC0415
 
     whole = _located(lambda name: bring_together(Path(base), Path(name), Path(theirs)), ours)
+    if (size := Path(ours).stat().st_size) > MAX_FILE:
+        raise Ended(
+            f"{_shown(ours)}: both sides together have {size:,} bytes, and a file has at most "
+            f"{MAX_FILE:,}; shorten it, or move entries into the log of another date",
+            MARKED,
+        )
     return DONE if whole else MARKED
 
 
