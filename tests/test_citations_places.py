@@ -12,11 +12,21 @@ from typing import Any
 
 import pytest
 
-from aiaml_server.toolsets.citations import Citation, Memories, Refused
+from aiaml_server.errors import InvalidArguments
+from aiaml_server.server.arguments import Arguments
+from aiaml_server.toolsets.citations import (
+    FORGETFUL,
+    REPOSITORY,
+    TOOLS,
+    Citation,
+    Memories,
+    Refused,
+)
 from aiaml_server.toolsets.citations.definitions import enclosing, named
 from aiaml_server.toolsets.citations.notation import Place, read_place
 from aiaml_server.toolsets.citations.repository import walked
-from aiaml_server.toolsets.citations.tools import CitationTools
+from aiaml_server.toolsets.citations.settings import AGENTS, OTHERS
+from aiaml_server.toolsets.citations.tools import CitationTools, build
 from machine import as_person, git
 from test_citations import bare, full
 
@@ -341,3 +351,49 @@ def test_files_that_ignores_leave_are_those_of_git(tmp_path: Path, seed: int) ->
             (place / ".gitignore").write_text("\n".join(draw.choices(PATTERNS, k=4)) + "\n")
     known = git(tmp_path, "ls-files", "--others", "--exclude-standard", "-z").split("\0")
     assert sorted(walked(str(tmp_path), lambda _: None)) == sorted(filter(None, known))
+
+
+# --- lists without an end ---
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("memory_search", {"query": "a", "paths": ["a"] * 750_000}),
+        ("memory_search", {"query": "a", "tags": ["a"] * 750_000}),
+        ("memory_search", {"query": "a", "tags": [1] * 750_000}),
+        ("memory_save", {"citations": [{"path": "other.py", "line": 1}] * 100_000}),
+        ("memory_save", {"links": [{"type": "related", "target": "mem-a"}] * 70_000}),
+        ("memory_save", {"tags": ["a"] * 750_000}),
+        ("memory_list", {"tags": ["a"] * 750_000}),
+        ("memory_graph_traverse", {"root_id": "mem-a", "link_types": ["related"] * 300_000}),
+        ("memory_batch_verify", {"memory_ids": ["mem-a"] * 400_000}),
+    ],
+    ids=lambda given: given if isinstance(given, str) else list(given)[-1],
+)
+def test_list_that_is_too_long_is_not_looked_at(
+    repo: Path, tool: str, given: dict[str, Any]
+) -> None:
+    """By no tool, and not by the Python API; the field is named."""
+    field = list(given)[-1]
+    if tool == "memory_save":
+        given = {"subject": "s", "content": FACT, **given}
+    every = build(SETTINGS | {REPOSITORY: str(repo)}).tools
+    (arguments,) = [Arguments(each) for each in every if each.name == tool]
+    began = time.process_time()
+    with pytest.raises(InvalidArguments) as refused:
+        arguments.read(given)
+    assert f"{field}: must be a list of" in str(refused.value).replace("'", "")
+    with pytest.raises(Refused, match=f"^{field}: must be at most 1,000$"):
+        ASKED[tool](Memories(repo), given)
+    assert time.process_time() - began < 0.5
+
+
+SETTINGS = {FORGETFUL: "", TOOLS: [*AGENTS, *OTHERS], "AIAML_CHECK_SECRETS": True}
+ASKED: dict[str, Callable[[Memories, dict[str, Any]], object]] = {
+    "memory_search": lambda memories, given: memories.search(**given),
+    "memory_save": lambda memories, given: memories.save(**given),
+    "memory_list": lambda memories, given: memories.list(**given),
+    "memory_graph_traverse": lambda memories, given: memories.traverse(**given),
+    "memory_batch_verify": lambda memories, given: memories.verify_all(given["memory_ids"]),
+}
