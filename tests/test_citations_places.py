@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import json
+import random
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from aiaml_server.toolsets.citations import Citation, Memories, Refused
+from aiaml_server.errors import InvalidArguments
+from aiaml_server.server.arguments import Arguments
+from aiaml_server.toolsets.citations import (
+    FORGETFUL,
+    REPOSITORY,
+    TOOLS,
+    Citation,
+    Memories,
+    Refused,
+)
 from aiaml_server.toolsets.citations.definitions import enclosing, named
 from aiaml_server.toolsets.citations.notation import Place, read_place
-from aiaml_server.toolsets.citations.tools import CitationTools
+from aiaml_server.toolsets.citations.repository import walked
+from aiaml_server.toolsets.citations.settings import AGENTS, OTHERS
+from aiaml_server.toolsets.citations.tools import CitationTools, build
 from machine import as_person, git
 from test_citations import bare, full
 
@@ -281,3 +295,105 @@ def test_line_is_taken_as_clients_send_it(repo: Path, line: object) -> None:
     given = TypeAdapter(Cited).validate_python({"path": "pkg/shop.py", "line": line})
     saved = CitationTools(str(repo)).memory_save("s", FACT, citations=[given])
     assert Memories(repo).get(saved["id"]).citations[0].line == 3
+
+
+# --- where git says nothing ---
+
+
+@pytest.mark.parametrize(
+    ("rules", "path"),
+    [
+        ("x\n" * 32_000, "f"),
+        ("".join(f"**/a{at}*/**/b*/**/c*\n" for at in range(3_000)), "a/f"),
+        (f"{'**/*a*/' * 9_000}x\n", f"{'a/' * 300}f"),
+        (f"{'*a' * 30_000}\n", "a" * 200),
+        ("".join(f"*a*{'a' * 50}{at}b\n" for at in range(1_000)), "a" * 200),
+    ],
+    ids=["many", "deep", "long", "wide", "slow"],
+)
+def test_rules_of_ignores_take_their_time_from_the_call(
+    tmp_path: Path, rules: str, path: str
+) -> None:
+    """What somebody has written as `.gitignore` does not stop a repository that git knows not."""
+    for at in range(200):
+        place = tmp_path / f"{path}{at}.py"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text("OTHER = 1\n")
+    (tmp_path / ".gitignore").write_text(rules)
+    (tmp_path / "gone.py").write_text("FIRST_OF_ALL_THE_LINES = [1, 2, 3]\n")
+    memories = Memories(tmp_path)
+    saved = memories.save("One", FACT, [Citation("gone.py", 1)])
+    (tmp_path / "gone.py").unlink()
+    began = time.process_time()
+    (checked,) = memories.verify(saved.id).checked
+    assert time.process_time() - began < 3
+    assert checked.verdict in {"missing", "unseen"}
+
+
+PATTERNS = (
+    "*.log", "/top", "a/b", "a/**", "**/b", "a/**/c", "**/a/**/c", "b/", "!b/c", "?", "[ab]",
+    "\\!x", "**", "a/*/c", "**/**/c", "*", "!a", "/a/**/b/**/c",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_files_that_ignores_leave_are_those_of_git(tmp_path: Path, seed: int) -> None:
+    """Of rules drawn at random, at the top and below; git itself is the judge."""
+    draw = random.Random(seed)
+    git(tmp_path, "init", "--quiet")
+    for _ in range(60):
+        place = tmp_path.joinpath(*draw.choices("abc!", k=draw.randint(1, 5)), draw.choice("abcx"))
+        with suppress(OSError):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.with_name(place.name + draw.choice(["", ".log", ".py"])).write_text("")
+    for place in (tmp_path, tmp_path / "a", tmp_path / "a" / "b"):
+        if place.is_dir():
+            (place / ".gitignore").write_text("\n".join(draw.choices(PATTERNS, k=4)) + "\n")
+    known = git(tmp_path, "ls-files", "--others", "--exclude-standard", "-z").split("\0")
+    assert sorted(walked(str(tmp_path), lambda _: None)) == sorted(filter(None, known))
+
+
+# --- lists without an end ---
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("memory_search", {"query": "a", "paths": ["a"] * 750_000}),
+        ("memory_search", {"query": "a", "tags": ["a"] * 750_000}),
+        ("memory_search", {"query": "a", "tags": [1] * 750_000}),
+        ("memory_save", {"citations": [{"path": "other.py", "line": 1}] * 100_000}),
+        ("memory_save", {"links": [{"type": "related", "target": "mem-a"}] * 70_000}),
+        ("memory_save", {"tags": ["a"] * 750_000}),
+        ("memory_list", {"tags": ["a"] * 750_000}),
+        ("memory_graph_traverse", {"root_id": "mem-a", "link_types": ["related"] * 300_000}),
+        ("memory_batch_verify", {"memory_ids": ["mem-a"] * 400_000}),
+    ],
+    ids=lambda given: given if isinstance(given, str) else list(given)[-1],
+)
+def test_list_that_is_too_long_is_not_looked_at(
+    repo: Path, tool: str, given: dict[str, Any]
+) -> None:
+    """By no tool, and not by the Python API; the field is named."""
+    field = list(given)[-1]
+    if tool == "memory_save":
+        given = {"subject": "s", "content": FACT, **given}
+    every = build(SETTINGS | {REPOSITORY: str(repo)}).tools
+    (arguments,) = [Arguments(each) for each in every if each.name == tool]
+    began = time.process_time()
+    with pytest.raises(InvalidArguments) as refused:
+        arguments.read(given)
+    assert f"{field}: must be a list of" in str(refused.value).replace("'", "")
+    with pytest.raises(Refused, match=f"^{field}: must be at most 1,000$"):
+        ASKED[tool](Memories(repo), given)
+    assert time.process_time() - began < 0.5
+
+
+SETTINGS = {FORGETFUL: "", TOOLS: [*AGENTS, *OTHERS], "AIAML_CHECK_SECRETS": True}
+ASKED: dict[str, Callable[[Memories, dict[str, Any]], object]] = {
+    "memory_search": lambda memories, given: memories.search(**given),
+    "memory_save": lambda memories, given: memories.save(**given),
+    "memory_list": lambda memories, given: memories.list(**given),
+    "memory_graph_traverse": lambda memories, given: memories.traverse(**given),
+    "memory_batch_verify": lambda memories, given: memories.verify_all(given["memory_ids"]),
+}

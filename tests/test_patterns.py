@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from fnmatch import translate
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,9 @@ ELSEWHERE = {
     "aiaml_server.toolsets.citations.words: re.compile(f'(?:{first})[^\\\\W_]*')": Given(
         lambda: [words._words_from(each).pattern for each in ([], ["a"], ["ab", "abc", "d"])],
         "finditer",
+    ),
+    "aiaml_server.toolsets.citations.repository: re.compile(translate(name))": Given(
+        lambda: [translate(each) for each in ("*a*b*c", f"*{'a' * 50}b", "?[ab]*[!c]")], "match"
     ),
     "aiaml_server.index.tokens: re.finditer(b'[\\\\x%02x-\\xff]' % least, scores)": Given(
         lambda: [b"[\x07-\xff]"]

@@ -175,6 +175,8 @@ def _taken(  # noqa: PLR0911 (one for each kind)
         return float(value)
     if kind == "boolean" and isinstance(value, str):
         return _TRUTH.get(value.lower(), value)
+    if isinstance(value, list) and len(value) > schema.get("maxItems", len(value)):
+        return value
     if isinstance(value, list) and schema.get("items", {}).get("type", "string") != "string":
         return [_taken(each, schema["items"]) for each in value]
     if isinstance(value, Mapping) and "properties" in schema:

@@ -18,6 +18,7 @@ from aiaml_server.toolsets.keyed import Key, Keys, switch, whole
 
 NAME = ".memory-config.yaml"
 DIRECTORY = "memories"
+CHROMA = ".chroma"
 _MAX_FILE = 64 * 1024  # bytes
 _MOST = 10_000
 
@@ -45,7 +46,7 @@ class Config:
     limit: int = 10
     shortest: int = 3
     index: str | None = None
-    chroma_directory: str = ".chroma"
+    chroma_directory: str = CHROMA
     chroma_collection: str = "memories"
     forgetful: str = "http://localhost:8020"
     on_retrieval: bool = False
@@ -57,20 +58,21 @@ def _below(value: Any) -> bool:
     """Say whether a value names a directory below the repository's top."""
     if not isinstance(value, str) or re.search(r'[\\:*?"<>|\x00-\x1f]', value):
         return False
-    parts = value.split("/")
-    return all(part not in ("", ".", "..") and part.lower() != ".git" for part in parts)
+    # In hidden ones, such as `.github/workflows`, programs look for what they run.
+    parts = value.removeprefix(f"{CHROMA}/").split("/") if value != CHROMA else ()
+    return all(part and not part.lstrip(" ").startswith(".") for part in parts)
 
 
 def _matches(pattern: re.Pattern[str]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
 
 
-_FOLDER = (_below, "a directory below the repository's top, with slashes")
+_FOLDER = (_below, f"a directory below the repository's top, with slashes; not hidden but {CHROMA}")
 _KEYS = Keys(
     {
         "storage.directory": Key("directory", *_FOLDER),
         "storage.file_extension": Key(
-            "extension", _matches(re.compile(r"\.[A-Za-z0-9]{1,15}")), "an ending such as .md"
+            "extension", lambda value: value in (".md", ".markdown"), ".md or .markdown"
         ),
         "search.default_limit": whole("limit", 1, _MOST),
         "search.min_keyword_length": whole("shortest", 1, _MOST),

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timezone
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from aiaml_server.format.leaks import Leak
 from aiaml_server.toolset import repair_surrogates
@@ -51,12 +52,13 @@ from aiaml_server.toolsets.citations.verify import UNSEEN, Checked, check_all, c
 from aiaml_server.toolsets.owners import foreign
 from aiaml_server.toolsets.warning import leak_in, secret_in
 
-MOST = 1000  # memories in one answer
+MOST = 1000  # memories in one answer, and values in one list that a call is given
 _TO_VERIFY = 8  # what a byte of a content weighs in which secrets are looked for
 _CANDIDATES = 50  # that an index is asked for
 BY_A_PERSON = 8  # times the work of a call, where a person or CI has typed what is waited for
 _PARTS = ("Fact", "Reasoning", "Action")
 _MOST_DAYS = 7  # between two dates of verification in a file
+_Value = TypeVar("_Value")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -219,8 +221,8 @@ class Memories:
 
     def list(self, tags: Iterable[str] | None = None) -> Scan:
         """Return all memories, or those that have all of some tags."""
+        wanted = {each.casefold() for each in _few("tags", tags) or ()}
         scan = self.store.scan()
-        wanted = {each.casefold() for each in tags or ()}
         memories = {
             key: each
             for key, each in scan.memories.items()
@@ -248,14 +250,15 @@ class Memories:
         Raises:
             InvalidInput: there is neither a question nor a path, or the limit is none.
         """
-        files = None if paths is None else {relative(each, self.root) for each in paths}
+        wanted = {each.casefold() for each in _few("tags", tags) or ()}
+        asked = _few("paths", paths)
+        files = None if asked is None else {relative(each, self.root) for each in asked}
         if not query.strip() and not files:
             raise InvalidInput("query: must be words to search for, unless paths are given")
         limit = self.config.limit if limit is None else limit
         if not 1 <= limit <= MOST:
             raise InvalidInput(f"limit: must be a whole number from 1 to {MOST}")
         scan = self.store.scan()
-        wanted = {each.casefold() for each in tags or ()}
         about = [each for each in scan.memories.values() if files is None or cites(each, files)]
         near: Sequence[tuple[str, float]] = ()
         notes: Sequence[str] = ()
@@ -352,6 +355,8 @@ class Memories:
             Busy, DiskError: see there.
         """
         warnings: list[str] = []
+        citations, links = _few("citations", citations), _few("links", links)
+        tags = _few("tags", tags)
         if subject is not None:
             subject = _line("subject", subject, LONGEST_SUBJECT)
         if content is not None:
@@ -528,7 +533,8 @@ class Memories:
         """
         sources = Sources(self.root, times)
         results = []
-        memories, broken = self.store.scan(ids, times=_TO_VERIFY if self.check_secrets else 2)
+        asked = _few("memory_ids", ids, times * MOST)
+        memories, broken = self.store.scan(asked, times=_TO_VERIFY if self.check_secrets else 2)
         for memory in memories.values():
             try:
                 results.append(self._verify(memory, sources, update_timestamp, update_lines))
@@ -605,7 +611,8 @@ class Memories:
             InvalidInput: there is no such type or order, or too much is reached.
             NotFound, MalformedMemory, DiskError: of the first memory.
         """
-        types = None if link_types is None else set(link_types)
+        asked = _few("link_types", link_types)
+        types = None if asked is None else set(asked)
         for each in types or ():
             if each not in LINK_TYPES:
                 raise InvalidInput(f"link_types: {each!r} must be one of {', '.join(LINK_TYPES)}")
@@ -631,7 +638,7 @@ class Memories:
     def whole_graph(self, link_types: Iterable[str] | None = None) -> Walk:
         """Return all memories and their links, or those of some types."""
         memories = self.store.scan().memories
-        types = set(LINK_TYPES if link_types is None else link_types)
+        types = set(LINK_TYPES if link_types is None else _few("link_types", link_types) or ())
         edges = dict.fromkeys(
             Edge(each.id, link.target, link.type)
             for each in memories.values()
@@ -669,6 +676,22 @@ def _index(root: Path, config: Config, forgetful: str) -> MemoryIndex:
 
         return ForgetfulIndex(config.forgetful, allowed=forgetful)
     return NullIndex()
+
+
+def _few(
+    field: str, values: Iterable[_Value] | None, most: int = MOST
+) -> tuple[_Value, ...] | None:
+    """Return the values of a list that a call is given.
+
+    Raises:
+        InvalidInput: there are too many; they are not looked at.
+    """
+    if values is None:
+        return None
+    found = tuple(islice(values, most + 1))
+    if len(found) > most:
+        raise InvalidInput(f"{field}: must be at most {most:,}")
+    return found
 
 
 def _labels(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -17,7 +18,8 @@ from aiaml_server.toolsets.git import ask
 _AT_ONCE = 5.0  # seconds for a question about one file
 _MOST_FILES = 500_000
 _MOST_COMPARED = 8 * 1024 * 1024  # bytes of a file
-_MOST_RULES = 64 * 1024  # bytes of one file of them
+_MOST_BYTES = 64 * 1024  # of one file of ignores
+_MOST_RULES = 1000  # of the same
 _NO_SOURCES = {".git", "node_modules", "__pycache__", ".venv", "venv", ".tox", ".mypy_cache"}
 SUBMODULE = "160000"  # git-ls-files(1): the mode of another repository's commit
 
@@ -126,23 +128,27 @@ def as_it_was(root: str, revision: str, path: str, most: int) -> bytes | None:
     return done.stdout if done and not done.returncode else None
 
 
-def walked(root: str) -> Iterator[str]:
-    """Yield the files below a directory, but for those that its files of ignores name."""
-    rules = {root: _rules(os.path.join(root, ".git", "info", "exclude"), root)}  # noqa: PTH118
+def walked(root: str, spend: Callable[[int], None]) -> Iterator[str]:
+    """Yield the files below a directory, but for those that its files of ignores name.
+
+    `spend` counts the work of each rule with each file: both may be many, and somebody else's.
+    """
+    exclude = os.path.join(root, ".git", "info", "exclude")  # noqa: PTH118
+    rules = {root: _rules(exclude, 0, spend)}
     count = 0
     for directory, directories, names in os.walk(root):
         above = rules[root if directory == root else os.path.dirname(directory)]  # noqa: PTH120
-        here = [*above, *_rules(os.path.join(directory, ".gitignore"), directory)]  # noqa: PTH118
-        rules[directory] = here
+        parts = Path(os.path.relpath(directory, root)).parts
+        own = _rules(os.path.join(directory, ".gitignore"), len(parts), spend)  # noqa: PTH118
+        rules[directory] = here = [*above, *own] if own else above
         directories[:] = [
             each
             for each in directories
-            if each not in _NO_SOURCES and not _is_ignored(here, directory, f"{each}/")
+            if each not in _NO_SOURCES and not _is_ignored(here, (*parts, each, ""), spend)
         ]
         for name in names:
-            if not _is_ignored(here, directory, name):
-                path = os.path.relpath(os.path.join(directory, name), root)  # noqa: PTH118
-                yield path.replace(os.sep, "/")
+            if not _is_ignored(here, (*parts, name), spend):
+                yield "/".join((*parts, name))
         count += len(names)
         if count > _MOST_FILES:
             return
@@ -152,55 +158,87 @@ class _Rule(NamedTuple):
     """A line of a file of ignores (gitignore(5)).
 
     Attributes:
-        base: the directory that its pattern begins at.
-        parts: the pattern, cut at its slashes.
+        depth: how many directories below the top its pattern begins.
+        parts: the pattern, cut at its slashes; what has wildcards is compiled, but for `**`.
         keeps: whether it begins with `!`.
         directories: whether it is of directories alone.
     """
 
-    base: str
-    parts: list[str]
+    depth: int
+    parts: Sequence[str | re.Pattern[str]]
     keeps: bool
     directories: bool
 
 
-def _is_ignored(rules: Sequence[_Rule], directory: str, name: str) -> bool:
-    is_directory = name.endswith("/")
+def _is_ignored(rules: Sequence[_Rule], path: Sequence[str], spend: Callable[[int], None]) -> bool:
+    """Say whether rules ignore a path below the top; a directory's ends with an empty part."""
+    is_directory = not path[-1]
+    parts = path[:-1] if is_directory else path
+    spend(20 * len(rules))
     for rule in reversed(rules):
-        path = os.path.relpath(os.path.join(directory, name), rule.base)  # noqa: PTH118
-        if (is_directory or not rule.directories) and _fits(rule.parts, Path(path).parts):
+        if (is_directory or not rule.directories) and _fits(rule, parts, spend):
             return not rule.keeps
     return False
 
 
-def _fits(wanted: Sequence[str], parts: Sequence[str]) -> bool:
-    """Say whether a path fits a pattern; `**` stands for any directories, also none."""
-    at = {0}
-    for part in parts:
-        for each in range(len(wanted)):
-            if each in at and wanted[each] == "**":
-                at.add(each + 1)
-        stay = {each for each in at if wanted[each : each + 1] == ["**"]}
-        at = stay | {
-            each + 1 for each in at - stay if each < len(wanted) and fnmatchcase(part, wanted[each])
-        }
-    return len(wanted) in at
+def _fits(rule: _Rule, parts: Sequence[str], spend: Callable[[int], None]) -> bool:
+    """Say whether a path fits a pattern; `**` stands for any directories, also none.
+
+    Where a part does not fit, the last `**` takes in one directory more: those before it need not,
+    for what stands between them has been found as early as it can be.
+    """
+    wanted, here = rule.parts, rule.depth
+    if len(wanted) == 2 and wanted[0] == "**":
+        return _is_named(parts[-1], wanted[1], spend)
+    at, any_directories, taken = 0, -1, 0
+    while here < len(parts):
+        if at < len(wanted) and wanted[at] == "**":
+            any_directories, taken = at, here
+            at += 1
+        elif at < len(wanted) and _is_named(parts[here], wanted[at], spend):
+            at += 1
+            here += 1
+        elif any_directories >= 0:
+            spend(50)
+            taken += 1
+            at, here = any_directories + 1, taken
+        else:
+            return False
+    return at == len(wanted)
 
 
-def _rules(file: str, base: str) -> list[_Rule]:
+def _is_named(name: str, wanted: str | re.Pattern[str], spend: Callable[[int], None]) -> bool:
+    if isinstance(wanted, str):
+        return name == wanted
+    spend(50 + len(name) * len(wanted.pattern) // 8)
+    return wanted.match(name) is not None
+
+
+def _rules(file: str, depth: int, spend: Callable[[int], None]) -> list[_Rule]:
+    """Return the rules of a file of ignores; the first ones, where there are too many."""
     try:
-        text = read_regular(file, _MOST_RULES).decode("utf-8", "replace")
+        text = read_regular(file, _MOST_BYTES).decode("utf-8", "replace")
     except (OSError, MalformedFile):
         return []
-    lines = (each.rstrip() for each in text.splitlines())
-    return [_rule(each, base) for each in lines if each and not each.startswith("#")]
+    lines = [each.rstrip() for each in text.splitlines()]
+    said = [each for each in lines if each and not each.startswith("#")]
+    return [_rule(each, depth, spend) for each in said[:_MOST_RULES]]
 
 
-def _rule(line: str, base: str) -> _Rule:
+def _rule(line: str, depth: int, spend: Callable[[int], None]) -> _Rule:
     pattern = line.removeprefix("!").removeprefix("\\").rstrip("/")
-    parts = pattern.removeprefix("/").split("/")
+    names = pattern.removeprefix("/").split("/")
     if "/" not in pattern:
-        parts.insert(0, "**")
-    if parts[-1] == "**":
-        parts.append("*")
-    return _Rule(base, parts, line.startswith("!"), line.endswith("/"))
+        names.insert(0, "**")
+    if names[-1] == "**":
+        names.append("*")
+    spend(200 + 50 * len(names))
+    parts = [_part(each, spend) for each in names]
+    return _Rule(depth, parts, line.startswith("!"), line.endswith("/"))
+
+
+def _part(name: str, spend: Callable[[int], None]) -> str | re.Pattern[str]:
+    if name == "**" or not any(each in name for each in "*?["):
+        return name
+    spend(5000 + 800 * len(name))
+    return re.compile(translate(name))

@@ -388,7 +388,8 @@ class Sources:
     def _by_name(self) -> dict[str, list[str]]:
         """The files that the repository keeps: what lies beside them is no new place of code."""
         found: dict[str, list[str]] = {}
-        for path in walked(self.root) if self._tracked is None else self._tracked:
+        kept = walked(self.root, self.spend) if self._tracked is None else self._tracked
+        for path in kept:
             found.setdefault(path.rpartition("/")[2], []).append(path)
         return found
 

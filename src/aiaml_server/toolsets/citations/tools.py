@@ -14,7 +14,7 @@ from aiaml_server.toolsets.answering import Failure, tool
 from aiaml_server.toolsets.citations import FORGETFUL, REPOSITORY, TOOLS, answers
 from aiaml_server.toolsets.citations import descriptions as words
 from aiaml_server.toolsets.citations.config import load
-from aiaml_server.toolsets.citations.memories import Memories, find_root
+from aiaml_server.toolsets.citations.memories import MOST, Memories, find_root
 from aiaml_server.toolsets.citations.model import LINK_TYPES, Citation, Link
 
 _closed = with_config(extra="forbid")  # a key that nobody knows is refused, not dropped
@@ -27,6 +27,8 @@ def _whole(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+_AtMost = Field(max_length=MOST)  # more are refused before they are looked at
+_Texts = Annotated[list[str], _AtMost]
 _Number = Annotated[int | None, Field(strict=True, ge=1), BeforeValidator(_whole)]
 
 
@@ -171,22 +173,24 @@ Id = Annotated[
     str, Field(description="The memory's id.", examples=["mem-prices-are-in-cents-1a2b3c4d"])
 ]
 Tags = Annotated[
-    list[str] | None,
+    _Texts | None,
     Field(description="Only memories that have all of these tags.", examples=[["api", "billing"]]),
 ]
 RULES = {
     "query": "words or a question, as text",
     "limit": "a whole number from 1, or nothing",
     "verify": "true or false",
-    "tags": "a list of texts, or nothing",
-    "paths": "a list of paths, or nothing",
+    "tags": f"a list of at most {MOST:,} texts, or nothing",
+    "paths": f"a list of at most {MOST:,} paths, or nothing",
     "subject": "one line of less than 80 characters, as text, or nothing in an update",
     "content": "markdown, as text, or nothing in an update",
-    "citations": "a list of {path, line?, snippet?}, or none; line must be a whole number from 1",
-    "links": f"a list of {{type, target}}, or nothing; type must be one of {', '.join(LINK_TYPES)}",
+    "citations": f"a list of at most {MOST:,} {{path, line?, snippet?}}, or none; line must be a "
+    "whole number from 1",
+    "links": f"a list of at most {MOST:,} {{type, target}}, or nothing; type must be one of "
+    f"{', '.join(LINK_TYPES)}",
     "id": "a memory's id, as text, or nothing for a new one",
     "memory_id": "a memory's id, as text",
-    "memory_ids": "a list of memories' ids, or nothing for all",
+    "memory_ids": f"a list of at most {MOST:,} memories' ids, or nothing for all",
     "update_timestamp": "true or false",
     "drop_citations": "true or false",
     "root_id": "a memory's id, as text",
@@ -278,7 +282,7 @@ class CitationTools:
         ] = False,
         tags: Tags = None,
         paths: Annotated[
-            list[str] | None,
+            _Texts | None,
             Field(
                 description="Only memories that cite one of these files or directories: what is "
                 "known of a file, before it is edited.",
@@ -313,21 +317,21 @@ class CitationTools:
             ),
         ] = None,
         citations: Annotated[
-            list[Cited] | None,
+            Annotated[list[Cited], _AtMost] | None,
             Field(
                 description="The lines that it rests on; the snippet is filled in.",
                 examples=[[{"path": "shop/prices.py", "line": 12}]],
             ),
         ] = None,
         links: Annotated[
-            list[Linked] | None,
+            Annotated[list[Linked], _AtMost] | None,
             Field(
                 description="Edges to other memories.",
                 examples=[[{"type": "supersedes", "target": "mem-prices-are-in-euros-5e6f7a8b"}]],
             ),
         ] = None,
         tags: Annotated[
-            list[str] | None, Field(description="Words to find it by.", examples=[["billing"]])
+            _Texts | None, Field(description="Words to find it by.", examples=[["billing"]])
         ] = None,
         id: Annotated[  # noqa: A002 (the specification's name)
             str | None,
@@ -399,7 +403,7 @@ class CitationTools:
             ),
         ] = 3,
         link_types: Annotated[
-            list[str] | None,
+            _Texts | None,
             Field(description="Only these types of links.", examples=[["supersedes"], ["related"]]),
         ] = None,
         order: Annotated[
@@ -439,7 +443,7 @@ class CitationTools:
     def memory_batch_verify(
         self,
         memory_ids: Annotated[
-            list[str] | None,
+            _Texts | None,
             Field(
                 description="Only these; all where none are given.",
                 examples=[["mem-prices-are-in-cents-1a2b3c4d"]],
