@@ -397,3 +397,17 @@ ASKED: dict[str, Callable[[Memories, dict[str, Any]], object]] = {
     "memory_graph_traverse": lambda memories, given: memories.traverse(**given),
     "memory_batch_verify": lambda memories, given: memories.verify_all(given["memory_ids"]),
 }
+
+
+def test_names_of_keys_without_an_end_are_not_all_looked_at(repo: Path) -> None:
+    """The first memory is; those that were not are named, and can be verified alone."""
+    for at in range(5):
+        head = f"---\nid: mem-{at}\nsubject: x\n---\n\n"
+        (repo / "memories" / f"mem-{at}.md").write_text(head + "A_KEY=" * 160_000)
+    memories = Memories(repo)
+    began = time.process_time()
+    results, broken = memories.verify_all([f"mem-{at}" for at in range(5)])
+    assert time.process_time() - began < 3
+    assert len(results) == 5 and len(broken) == 4
+    assert "verify it alone" in broken["memories/mem-4.md"]
+    assert memories.verify("mem-4").valid

@@ -54,6 +54,9 @@ from aiaml_server.toolsets.warning import leak_in, secret_in
 
 MOST = 1000  # memories in one answer, and values in one list that a call is given
 _TO_VERIFY = 8  # what a byte of a content weighs in which secrets are looked for
+_NAMES = re.compile(rb"(?i:key|token|secret|pass|pwd)")  # beside which secrets are looked for
+_MOST_NAMES = 100_000  # in all texts of a call; each takes some five microseconds
+_NOT_LOOKED = "it names so many keys that no secret was looked for; verify it alone"
 _CANDIDATES = 50  # that an index is asked for
 BY_A_PERSON = 8  # times the work of a call, where a person or CI has typed what is waited for
 _PARTS = ("Fact", "Reasoning", "Action")
@@ -510,7 +513,7 @@ class Memories:
         """
         memory = self.get(memory_id)
         result = self._verify(memory, Sources(self.root), update_timestamp, update_lines)
-        return self._with_leaks([result])[0]
+        return self._with_leaks([result], {})[0]
 
     def verify_all(
         self,
@@ -542,20 +545,32 @@ class Memories:
                 broken[self.store.path(memory.id)] = str(error)
             except NotFound:  # deleted meanwhile
                 continue
-        return self._with_leaks(results), broken
+        return self._with_leaks(results, broken), broken
 
-    def _with_leaks(self, results: Sequence[Verified]) -> Sequence[Verified]:
-        """Say which of the memories seem to hold a secret; looked for in all texts at once."""
+    def _with_leaks(
+        self, results: Sequence[Verified], broken: dict[str, str]
+    ) -> Sequence[Verified]:
+        """Say which of the memories seem to hold a secret; looked for in all texts at once.
+
+        Those that were not looked through for it are added to `broken`; the first always is.
+        """
         if not self.check_secrets:
             return results
-        texts: list[bytes] = []
+        texts: dict[str, bytes] = {}
+        effort = Effort(_MOST_NAMES)
         for each in results:
             with suppress(NotFound, DiskError, MalformedMemory):  # gone since
-                text = self.store.text(each.memory.id)
-                texts.append(text.encode("utf-8", "replace"))
-        if not leak_in(b"\n\n".join(texts), check=True):
+                text = self.store.text(each.memory.id).encode("utf-8", "replace")
+                if effort.has(len(_NAMES.findall(text))) or not texts:
+                    texts[each.memory.id] = text
+                else:
+                    broken[each.path] = f"{each.path}: {_NOT_LOOKED}"
+        if not leak_in(b"\n\n".join(texts.values()), check=True):
             return results
-        return [each._replace(leak=self._leak_of(each.memory.id)) for each in results]
+        return [
+            each._replace(leak=self._leak_of(each.memory.id)) if each.memory.id in texts else each
+            for each in results
+        ]
 
     def _leak_of(self, memory_id: str) -> Leak | None:
         with suppress(NotFound, DiskError, MalformedMemory):
