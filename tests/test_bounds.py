@@ -657,7 +657,12 @@ ROWS = (
     Row(
         "the configuration of a client in JSON",
         16 * MIB,
-        {"text": OBJECTS["text"], "space": OBJECTS["space"], "names": OBJECTS["names"]},
+        {
+            **{name: OBJECTS[name] for name in ("text", "space", "names")},
+            "lines": again("\n", "{", "}"),
+            "line comments": again("//\n", "{", "}"),
+            "long comments": again("// " + "x" * 60 + "\n", "{", "}"),
+        },
         of_client("cursor", ".cursor/mcp.json"),
         "larger than 16 MiB",
         ("clients.file.read",),
@@ -678,6 +683,9 @@ ROWS = (
             "array": again("1,", "a=[", "]"),
             "comments": again("#\n"),
             "text": again("x\n", 'a="""', '"""'),
+            "parts": again("a.", "", "a = 1"),
+            "spaced parts": again("a . ", "  ", "a = 1"),
+            "few parts": again("a . a . a\n", "a='''", "'''"),
         },
         of_client("codex", ".codex/config.toml"),
         "larger than 256 KiB",

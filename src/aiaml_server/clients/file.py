@@ -12,6 +12,7 @@ from aiaml_server.files import make_directory, replace_atomic
 
 _SAFELY = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # waits for no pipe
 MOST = 16 * 1024 * 1024
+_MOST_LINES = 500_000
 
 
 class ConfigError(Exception):
@@ -67,6 +68,10 @@ def read(path: Path, most: int = MOST) -> bytes | None:
     if len(data) > most:
         limit = f"{most // 1024:,} KiB" if most % (1 << 20) else f"{most >> 20} MiB"
         raise ConfigError(path, f"it is larger than {limit}, which takes too long to edit in place")
+    if data.count(b"\n") > _MOST_LINES:
+        raise ConfigError(
+            path, f"it has more than {_MOST_LINES:,} lines, too many to edit in place"
+        )
     return data
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from aiaml_server.clients.text import BOM, Edit, Refused, end_of_words, indentation, newline, splice
 
-_BLANK = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
+_BLANK = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/){0,50000}", re.DOTALL)
 _BEGIN_BLANK = frozenset(" \t\r\n/")
 _REST_OF_LINE = re.compile(
     r"[ \t]*(?:/\*[^*\r\n]*(?:\*(?!/)[^*\r\n]*)*\*/[ \t]*)*(?://[^\r\n]*)?(?=[\r\n])"
@@ -163,6 +163,8 @@ class _Scanner:
             return at
         found = _BLANK.match(self._text, at)
         end = found.end() if found else at
+        if self._text.startswith("//", end):
+            raise Refused(end, f"there are more than {_MOST:,} comments")
         if self._text.startswith("/*", end):
             raise Refused(end, "this comment has no end")
         return end

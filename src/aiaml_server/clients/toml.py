@@ -29,6 +29,7 @@ from aiaml_server.clients.text import (
 )
 
 MOST = 256 * 1024  # bytes of a file; it is parsed several times, a MiB in some 2 s
+_DEEP = re.compile(r"(?<![\w.-])(?:[\w-]{1,200}[ \t]{0,20}\.[ \t]{0,20}){100}")
 _HEADER = re.compile(rf"^{BOM}?[ \t]*(\[[^\r\n]*)", re.MULTILINE)
 
 
@@ -221,6 +222,8 @@ def _proven(text: str, edited: str, expected: Any, keys: Sequence[str]) -> str:
 
 
 def _load(text: str) -> dict[str, Any]:
+    if deep := _DEEP.search(text):
+        raise Refused(deep.start(), "this name has more than 100 parts")
     try:
         if sys.version_info >= (3, 11):
             import tomllib  # noqa: PLC0415 (only Codex's file is TOML)
