@@ -187,7 +187,17 @@ def test_import_json_of_too_many_parts_is_refused(
         quick(took, 1.0)
 
 
-@pytest.mark.parametrize("data", [b"", b"PK", b"PK\x03\x04" + b"x" * 100])
+def of_version(number: int) -> bytes:
+    """Return a zip whose list says that it needs a version of the format."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as target:
+        target.writestr("a.md", "a thing")
+    data = bytearray(packed.getvalue())
+    data[data.index(b"PK\x01\x02") + 6] = number
+    return bytes(data)
+
+
+@pytest.mark.parametrize("data", [b"", b"PK", b"PK\x03\x04" + b"x" * 100, of_version(99)])
 def test_a_broken_zip_is_refused(
     data: bytes, tmp_path: Path, bank: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -196,6 +206,26 @@ def test_a_broken_zip_is_refused(
     assert main(["import", str(tmp_path / "m.zip"), "--yes"]) == 3
     assert "m.zip: it is no zip that can be read" in capsys.readouterr().err
     assert bank.names() == []
+
+
+@pytest.mark.parametrize("kind", ["stored", "deflated", "bzip2", "lzma", "long"])
+def test_import_zip_with_a_damaged_file_brings_the_others(
+    kind: str, tmp_path: Path, bring: Run
+) -> None:
+    """It is named, and nothing of it is taken."""
+    method = {"deflated": 8, "bzip2": 12, "lzma": 14}.get(kind, 0)
+    name = f"{'n' * 300 if kind == 'long' else 'bad'}.md"
+    with zipfile.ZipFile(tmp_path / "m.zip", "w", method) as target:
+        target.writestr(name, "alpha beta " * 50)
+        target.writestr("good.md", "a good thing")
+    data = bytearray((tmp_path / "m.zip").read_bytes())
+    if kind != "long":
+        start = 30 + len(name) + (4 if kind == "lzma" else 0)
+        data[start + 5 : start + 12] = b"\xff" * 7
+    (tmp_path / "m.zip").write_bytes(data)
+    said = bring(tmp_path / "m.zip")
+    assert contents(said) == ["# good\n\na good thing"]
+    assert "it cannot be unpacked" in str(said["skipped"])
 
 
 # --- a pipe -----------------------------------------------------------------------------------

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 import zipfile
+import zlib
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from aiaml_server.exchange.found import PIPED, Skip, printable
 
+try:
+    from lzma import LZMAError
+except ImportError:  # a Python that was built without it reads no zip that needs it
+    LZMAError = zlib.error  # type: ignore[misc, assignment]
+
 MAX_TOTAL = 1024 * 1024 * 1024  # bytes of a zip, unpacked, or of what comes through a pipe
 MAX_ENTRIES = 100_000  # files and folders of a zip
 _READ = (".md", ".markdown", ".json", ".jsonl", ".ndjson")
 _BLOCK = 1024 * 1024
+_UNREADABLE = (
+    *(NotImplementedError, RuntimeError, EOFError, UnicodeError, MemoryError),
+    *(zipfile.BadZipFile, zlib.error, LZMAError),
+)
 
 
 def unpacked(archive: Path, below: Path) -> tuple[Path, list[Skip]]:
@@ -50,7 +62,7 @@ def unpacked(archive: Path, below: Path) -> tuple[Path, list[Skip]]:
                     raise ValueError(f"unpacked it is larger than {MAX_TOTAL >> 30} GiB")
                 elif problem := _extract(source, entry, top):
                     skips.append(Skip(f"{name}/{printable(entry.filename)}", problem))
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, NotImplementedError, UnicodeError) as error:
         raise ValueError(f"it is no zip that can be read: {error}") from error
     except OSError as error:
         raise ValueError(f"it cannot be unpacked: {error.strerror or error}") from error
@@ -81,8 +93,12 @@ def _extract(source: zipfile.ZipFile, entry: zipfile.ZipInfo, top: Path) -> str:
         return "another file there has its name"
     try:
         target = source.extract(entry, top)
-    except (NotImplementedError, RuntimeError, EOFError) as error:
-        return f"it cannot be unpacked: {error}"
+    except (*_UNREADABLE, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in (None, errno.ENAMETOOLONG):
+            raise  # the disk's; without a number it is the decompressor's
+        with suppress(OSError):
+            top.joinpath(*parts).unlink()
+        return f"it cannot be unpacked: {str(error) or type(error).__name__}"
     made = time.mktime((*entry.date_time, 0, 0, -1)) if entry.date_time > (1980, 1, 1) else 0
     if made > 0:
         os.utime(target, (made, made))
