@@ -763,3 +763,45 @@ def test_planted_git_directory_runs_no_program(tmp_path: Path) -> None:
     machine.remember("world")
     machine.sync()
     assert not (tmp_path / "ran").exists()
+
+
+def trees(remote: Path, *, depth: int, width: int) -> str:
+    """Make trees that hold each other so often that they have any number of files; name the top."""
+
+    def made(words: list[str], text: str) -> str:
+        done = subprocess.run(
+            ["git", "-C", str(remote), *words],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.strip()
+
+    blob = made(["hash-object", "-w", "--stdin"], "x")
+    tree = made(["mktree"], "".join(f"100644 blob {blob}\t{each}.md\n" for each in range(width)))
+    for _ in range(depth):
+        tree = made(["mktree"], "".join(f"040000 tree {tree}\td{n}\n" for n in range(width)))
+    return made(["mktree"], f"040000 tree {tree}\tfiles\n")
+
+
+@pytest.mark.parametrize(
+    ("depth", "width", "refused"), [(9, 10, True), (120, 1, True), (3, 5, False)]
+)
+def test_remote_whose_trees_mean_any_number_of_files_is_refused(
+    ada: Machine, remote: Path, depth: int, width: int, refused: bool
+) -> None:
+    """At once, before git looks through them; the next round says the same."""
+    mine = ada.remember("mine")
+    ada.synced()
+    tree = trees(remote, depth=depth, width=width)
+    who = ("-c", "user.name=x", "-c", "user.email=x@example.org")
+    commit = git(remote, *who, "commit-tree", tree, "-p", "main", "-m", "x").strip()
+    git(remote, "update-ref", "refs/heads/main", commit)
+    for _ in range(2):
+        status = ada.sync()
+        assert (status.problem_kind == "malformed") == refused
+    assert not refused or ada.path(mine).is_file()
+    ada.remember("more")
+    ada.sync()
+    assert (git(remote, "rev-parse", "main").strip() == commit) == refused

@@ -14,6 +14,7 @@ from pathlib import Path
 from aiaml_server.files import check_own
 from aiaml_server.sync import address, place
 from aiaml_server.sync.command import Git, GitFailed
+from aiaml_server.sync.trees import parted
 
 MAIN = "refs/heads/main"  # the branch that memories are committed to, here and at the remote
 NOBODY = "AIAML"  # whom commits are by where no name is configured
@@ -81,7 +82,7 @@ class Reading:
         if not oids:
             return {}
         asked = b"".join(oid + b"\n" for oid in oids)
-        return _parted(self.git.run("cat-file", "--batch", stdin=asked))
+        return parted(self.git.run("cat-file", "--batch", stdin=asked))
 
     def small_objects(self, oids: Iterable[bytes], most: int) -> dict[bytes, bytes]:
         """Return what those hold that are there, and have no more than `most` bytes."""
@@ -97,18 +98,6 @@ class Reading:
         """Return what `git log` says of one commit, in a format of its own (see git-log(1))."""
         words = ("-1", "--no-show-signature", f"--format={what}", commit, "--")
         return os.fsdecode(self.git.run("log", *words)).strip()
-
-
-def _parted(output: bytes) -> dict[bytes, bytes]:
-    """Return the objects in what `git cat-file --batch` printed, by their names."""
-    blobs, start = {}, 0
-    while start < len(output):
-        head, _, _ = output[start : start + 100].partition(b"\n")
-        oid, _, size = head.split(b" ")
-        start += len(head) + 1
-        blobs[oid] = output[start : start + int(size)]
-        start += int(size) + 1
-    return blobs
 
 
 # --- refs -----------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from aiaml_server.sync.pace import CALL_SECONDS, Pace
 from aiaml_server.sync.problem import problem_of
 from aiaml_server.sync.reading import MAIN, name_of
 from aiaml_server.sync.repository import REMOTE, Repository
+from aiaml_server.sync.trees import check_size
 
 _FIRST = 10.0  # times as long, for all that there is
 _HELPER_SECONDS = 7.0  # for a credential helper at first; more after each failure, like the call
@@ -105,6 +106,7 @@ class Remote:
         """
         known = self._known()
         if known and (theirs := self._fetched_main()):
+            self._check(theirs, known)
             return theirs, True
         refs = self.refs()
         branch = joined_branch(refs)
@@ -114,7 +116,18 @@ class Remote:
         if theirs != known:
             self._fetch(branch, self._pace.call * (1.0 if known else _FIRST))
             theirs = self._known()
+            self._check(theirs, known)
         return theirs, branch == MAIN
+
+    def _check(self, theirs: str, known: str) -> None:
+        """See that what was fetched can be looked through, or forget it."""
+        if theirs in ("", known):
+            return
+        try:
+            check_size(self.git, theirs)
+        except GitFailed:
+            self.git.run("update-ref", "-d", REMOTE)
+            raise
 
     def record(self) -> None:
         """Have the repository know what the remote was last seen to have."""
@@ -209,6 +222,7 @@ class Remote:
         """
         words = ("--quiet", "--no-tags", "--depth=1", "--filter=blob:none")
         self._call("fetch", *words, "origin", f"+{branch}:{REMOTE}", seconds=seconds)
+        check_size(self.git, REMOTE)
         listed = self.git.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", REMOTE)
         said = os.fsdecode(self.git.run("log", "-1", "--format=%ct %an", REMOTE, "--"))
         time_, _, author = said.strip().partition(" ")

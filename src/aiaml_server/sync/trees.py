@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from aiaml_server.sync.command import Git
+from aiaml_server.sync.command import Git, GitFailed
 from aiaml_server.sync.union import Entry, is_memory
 
 Difference = dict[bytes, tuple[Entry | None, Entry | None]]
 """What differs between two trees: each path's entry before and after."""
 
+MOST_ENTRIES = 2_000_000  # of all directories of a commit together
+_DEEPEST = 100  # directories in one another
 _EMPTY = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _EMPTY_256 = "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321"
 
@@ -58,3 +62,53 @@ def empty_tree(like: str) -> str:
 
 def _entry(mode: bytes, oid: bytes) -> Entry | None:
     return Entry(mode, oid) if mode.strip(b"0") else None
+
+
+def check_size(git: Git, commit: str) -> None:
+    """See that the directories of a commit hold no more than is looked through.
+
+    A few trees that hold each other several times hold any number of files.
+
+    Raises:
+        GitFailed: they do.
+    """
+    held: dict[bytes, tuple[int, Counter[bytes]]] = {}
+    level = Counter([f"{commit}^{{tree}}".encode()])
+    count = 0
+    for _ in range(_DEEPEST):
+        if not level:
+            return
+        if unseen := [name for name in level if name not in held]:
+            output = git.run(
+                "cat-file", "--batch", stdin=b"".join(b"%s\n" % each for each in unseen)
+            )
+            for name, data in zip(unseen, parted(output).items(), strict=True):
+                held[name] = _directories(*data)
+        count += sum(times * held[name][0] for name, times in level.items())
+        if count > MOST_ENTRIES:
+            break
+        below: Counter[bytes] = Counter()
+        for name, times in level.items():
+            for each, number in held[name][1].items():
+                below[each] += times * number
+        level = below
+    most = f"{MOST_ENTRIES:,} files, or directories {_DEEPEST} deep"
+    raise GitFailed("fetch", f"error in tree {commit}: it has more than {most}")
+
+
+def _directories(name: bytes, tree: bytes) -> tuple[int, Counter[bytes]]:
+    """Return how many entries a tree has, and its directories (see git-hash-object(1))."""
+    entries = re.findall(rb"(\d+) [^\0]+\0(.{%d})" % (len(name) // 2), tree, re.DOTALL)
+    return len(entries), Counter(oid.hex().encode() for mode, oid in entries if mode == b"40000")
+
+
+def parted(output: bytes) -> dict[bytes, bytes]:
+    """Return the objects in what `git cat-file --batch` printed, by their names."""
+    blobs, start = {}, 0
+    while start < len(output):
+        head, _, _ = output[start : start + 100].partition(b"\n")
+        oid, _, size = head.split(b" ")
+        start += len(head) + 1
+        blobs[oid] = output[start : start + int(size)]
+        start += int(size) + 1
+    return blobs
