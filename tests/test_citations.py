@@ -435,7 +435,7 @@ class Refusing:
         raise ImportError(f"{name} is refused")
 
 OURS = ("errors", "files", "settings", "toolset", "toolsets", "format", "format.invisible",
-        "storage", "storage.programs",
+        "storage", "storage.programs", "toolsets.git",
         "toolsets.failures", "toolsets.keyed", "toolsets.owners", "toolsets.warning",
         "toolsets.writing",
         *(f"format.leaks{each}" for each in ("", ".table", ".judging", ".finding")))

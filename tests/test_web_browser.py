@@ -186,7 +186,7 @@ def test_where_copies_are_kept_is_chosen(browser: Browser, tmp_path: Path) -> No
         expect(page.locator(".said")).to_contain_text("must be an address")
         address.fill(str(tmp_path / "stick" / "memories.git"))
         page.keyboard.press("Enter")
-        expect(page.locator("#toast")).to_contain_text("pushed")
+        expect(page.locator("#toast")).to_contain_text("sent")
         expect(page.locator("#sync")).to_contain_text("On this disk only")
         expect(page.get_by_text("which is no protection")).to_be_visible()
         page.close()

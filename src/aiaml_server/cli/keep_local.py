@@ -19,7 +19,7 @@ from aiaml_server.terminal import REFUSED, Ended, as_json, note, out, out_json, 
 @click.option("--undo", is_flag=True, help="Let them travel again.")
 @as_json
 def keep_local(ids: Sequence[str], undo: bool, json: bool) -> None:
-    """Keep memories on this computer: in no commit from now on.
+    """Keep memories on this computer: they travel no more.
 
     Agents here find them as before; no other machine gets them, and no later version of what
     others have already. It is noted in `.keep-local` in the memory directory. Lines of your own in

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular
+from aiaml_server.storage.programs import find
 from aiaml_server.toolsets.git import ask
 
 _AT_ONCE = 5.0  # seconds for a question about one file
@@ -62,7 +63,9 @@ def keeps_silent(root: str) -> bool:
 
     Where it belongs to another user, git says what to do, and the person may have chosen not to.
     """
-    if not any(os.path.lexists(each / ".git") for each in (Path(root), *Path(root).parents)):
+    if not find("git") or not any(
+        os.path.lexists(each / ".git") for each in (Path(root), *Path(root).parents)
+    ):
         return False
     done = ask(root, "rev-parse", "--git-dir", seconds=_AT_ONCE)
     return not done or (done.returncode != 0 and b"safe.directory" not in done.stderr)
