@@ -107,6 +107,7 @@ def check_ours(directory: Path) -> None:
     """
     if not is_made_by_us(directory):
         raise NotOurs(directory, "a repository that this program did not make")
+    _check_plain(directory)
     for name in ("commondir", "objects/info/alternates", "objects/info/http-alternates"):
         if os.path.lexists(directory / name):
             raise NotOurs(directory / name, "what makes git use another repository")
@@ -114,7 +115,6 @@ def check_ours(directory: Path) -> None:
     included = re.findall(r"(?im)(?:^|\])[ \t]*path[ \t]*=[ \t]*(.*?)[ \t]*\r?$", said)
     if any(each.strip('"') != _INCLUDED for each in included):
         raise NotOurs(directory / "config", "one that includes another file")
-    _check_plain(directory)
     for path in (*(directory / each for each in _SMALL), *(directory / "refs").rglob("*")):
         if path.is_file() and path.stat().st_size > _MOST:
             raise NotOurs(path, f"larger than {_MOST // 1024:,} KiB")
@@ -129,7 +129,7 @@ def _check_plain(directory: Path) -> None:
                 if entry.is_dir(follow_symlinks=False):
                     places += [] if entry.path == str(directory / "hooks") else [Path(entry.path)]
                 elif not entry.is_file(follow_symlinks=False):
-                    raise NotOurs(entry.path, "a link, a pipe or a device")
+                    check_own(Path(entry.path))
 
 
 def config_of(directory: Path) -> str:
