@@ -414,7 +414,7 @@ DIRECTLY = {
     "doctor/program.py": {"read_text"},
     "doctor/conversation.py": {"read_text"},
     "exchange/page.py": {"read_text"},
-    "exchange/archives.py": {"rename"},  # in a temporary directory
+    "exchange/archives.py": {"rename", "unlink"},  # in a temporary directory
     "clients/launch.py": {"read_text"},
     "testing.py": {"read_text", "read_bytes"},
     "web/leading.py": {"touch", "write_text"},  # a new file in a directory that it made

@@ -66,11 +66,16 @@ def unpacked(archive: Path, below: Path) -> tuple[Path, list[Skip]]:
         raise ValueError(f"it is no zip that can be read: {error}") from error
     except OSError as error:
         raise ValueError(f"it cannot be unpacked: {error.strerror or error}") from error
-    if others:
-        endings = ", ".join(f"{count} {ending}" for ending, count in others.most_common(5))
-        skips.append(Skip(name, f"other files, which are not read: {endings}"))
+    if skips and not any(top.iterdir()):
+        raise ValueError(f"nothing of it can be unpacked: {skips[0].place}: {skips[0].reason}")
+    skips += _unread(name, others)
     inside = list(top.iterdir())
     return (inside[0] if len(inside) == 1 else top), skips
+
+
+def _unread(name: str, others: Counter[str]) -> list[Skip]:
+    endings = ", ".join(f"{count} {ending}" for ending, count in others.most_common(5))
+    return [Skip(name, f"other files, which are not read: {endings}")] if others else []
 
 
 def _entries(source: zipfile.ZipFile) -> list[zipfile.ZipInfo]:

@@ -14,6 +14,8 @@ Difference = dict[bytes, tuple[Entry | None, Entry | None]]
 
 MOST_ENTRIES = 2_000_000  # of all directories of a commit together
 _DEEPEST = 100  # directories in one another
+_ENTRY = re.compile(rb"(\d{1,6}) [^\0]+\0(.{20})", re.DOTALL)
+_ENTRY_256 = re.compile(rb"(\d{1,6}) [^\0]+\0(.{32})", re.DOTALL)
 _EMPTY = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _EMPTY_256 = "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321"
 
@@ -98,7 +100,7 @@ def check_size(git: Git, commit: str) -> None:
 
 def _directories(name: bytes, tree: bytes) -> tuple[int, Counter[bytes]]:
     """Return how many entries a tree has, and its directories (see git-hash-object(1))."""
-    entries = re.findall(rb"(\d+) [^\0]+\0(.{%d})" % (len(name) // 2), tree, re.DOTALL)
+    entries = (_ENTRY_256 if len(name) > 40 else _ENTRY).findall(tree)
     return len(entries), Counter(oid.hex().encode() for mode, oid in entries if mode == b"40000")
 
 

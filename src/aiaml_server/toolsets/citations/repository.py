@@ -63,9 +63,8 @@ def keeps_silent(root: str) -> bool:
 
     Where it belongs to another user, git says what to do, and the person may have chosen not to.
     """
-    if not find("git") or not any(
-        os.path.lexists(each / ".git") for each in (Path(root), *Path(root).parents)
-    ):
+    found = [each / ".git" for each in (Path(root), *Path(root).parents)]
+    if not find("git") or not any(each.is_file() or (each / "HEAD").exists() for each in found):
         return False
     done = ask(root, "rev-parse", "--git-dir", seconds=_AT_ONCE)
     return not done or (done.returncode != 0 and b"safe.directory" not in done.stderr)
