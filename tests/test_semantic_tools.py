@@ -515,7 +515,7 @@ def test_answers_are_short(tmp_path: Path) -> None:
         (cut,) = (each["content"] for each in hits if each["id"] == stored["memory_id"])
         assert "The vault opens at noon." in cut and len(cut) <= 6 * 185
         (whole,) = client.call("list_memories", ids=[stored["memory_id"]])["memories"]
-        assert whole["content"] == long.strip()
+        assert whole["content"] == long
         assert "breakdown" in client.call("search_memory", query="x", explain=True)["memories"][0]
 
 

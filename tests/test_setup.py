@@ -90,7 +90,7 @@ def test_a_remote_on_the_same_disk_is_no_protection(
     one, _ = homes
     one.aiaml("remember", "Max likes the sea.", "-t", "dog")
     said = one.aiaml("sync", "--setup", str(tmp_path / "m.git"))
-    assert "1 memory pushed" in said
+    assert "1 memory sent" in said
     said += one.aiaml("sync", "--setup", (tmp_path / "m.git").as_uri())
     told = "is on the same disk as the memories, and no protection"
     assert said.count(told) == 2, said
@@ -145,7 +145,7 @@ def test_a_disk_that_is_away_is_told_as_that(homes: tuple[Home, Home], tmp_path:
         assert "key" not in said and "AIAML_GITHUB_REMOTE" not in said, said
     assert f"{stick / 'm.git'}  (chosen by `aiaml sync --setup`)" in one.aiaml("where")
     (tmp_path / "pocket").rename(stick)
-    assert "1 memory pushed" in one.aiaml("sync")
+    assert "1 memory sent" in one.aiaml("sync")
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_setup_asks_before_it_joins_something_else_than_memories(
     assert git(theirs, "for-each-ref") == refs
     assert "Kept on this computer only" in one.aiaml("status")
     said = one.aiaml("sync", "--setup", str(theirs), "--yes")
-    assert "something else" in said and "1 memory pushed" in said, said
+    assert "something else" in said and "1 memory sent" in said, said
     said = two.aiaml("sync", "--setup", str(theirs))
     assert "It has 1 memory." in said and "1 memory arrived" in said, said
 

@@ -112,8 +112,8 @@ def check_ours(directory: Path) -> None:
         if os.path.lexists(directory / name):
             raise NotOurs(directory / name, "what makes git use another repository")
     said = config_of(directory)
-    included = re.findall(r"(?im)(?:^|\])[ \t]*path[ \t]*=[ \t]*(.*?)[ \t]*\r?$", said)
-    if any(each.strip('"') != _INCLUDED for each in included):
+    included = re.findall(r"(?im)(?:^|\])[ \t]{0,100}path[ \t]{0,100}=([^\n]*)", said)
+    if any(each.strip().strip('"') != _INCLUDED for each in included):
         raise NotOurs(directory / "config", "one that includes another file")
     for path in (*(directory / each for each in _SMALL), *(directory / "refs").rglob("*")):
         if path.is_file() and path.stat().st_size > _MOST:
