@@ -507,7 +507,7 @@ def test_what_git_never_got_stays_where_it_is_and_is_named(
     assert memory.file_name not in content_of(remote)
     assert "it was forgotten everywhere" in aiaml(bob, "status", code=1)
     edited(ada, ada.remember("another"), TOKEN)
-    assert "git has no version of it" in forget(ada, ada.remember(TOKEN).id, code=1)
+    assert "the history has no version of it" in forget(ada, ada.remember(TOKEN).id, code=1)
 
 
 def test_a_version_that_git_never_got_goes_where_it_is_asked_for(

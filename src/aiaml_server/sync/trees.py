@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -14,8 +13,6 @@ Difference = dict[bytes, tuple[Entry | None, Entry | None]]
 
 MOST_ENTRIES = 2_000_000  # of all directories of a commit together
 _DEEPEST = 100  # directories in one another
-_ENTRY = re.compile(rb"(\d{1,6}) [^\0]+\0(.{20})", re.DOTALL)
-_ENTRY_256 = re.compile(rb"(\d{1,6}) [^\0]+\0(.{32})", re.DOTALL)
 _EMPTY = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _EMPTY_256 = "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321"
 
@@ -100,8 +97,14 @@ def check_size(git: Git, commit: str) -> None:
 
 def _directories(name: bytes, tree: bytes) -> tuple[int, Counter[bytes]]:
     """Return how many entries a tree has, and its directories (see git-hash-object(1))."""
-    entries = (_ENTRY_256 if len(name) > 40 else _ENTRY).findall(tree)
-    return len(entries), Counter(oid.hex().encode() for mode, oid in entries if mode == b"40000")
+    width, at, count = len(name) // 2, 0, 0
+    found: Counter[bytes] = Counter()
+    while at < len(tree):  # a mode, a blank, a name, a NUL, an object's name in bytes
+        end = tree.index(b"\0", at) + 1
+        if tree.startswith(b"40000 ", at):
+            found[tree[end : end + width].hex().encode()] += 1
+        at, count = end + width, count + 1
+    return count, found
 
 
 def parted(output: bytes) -> dict[bytes, bytes]:
