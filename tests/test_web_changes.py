@@ -238,7 +238,7 @@ def test_a_remote_is_chosen_on_the_page(base: Path, tmp_path: Path) -> None:
         assert "something else than memories: 1 file" in asked.json()["error"]
         assert not web.get("/api/status")["remote"]
         said = post(web, "/api/remote", {"address": str(copy)}).json()["said"]
-        assert "pushed" in said
+        assert "sent" in said
         assert web.get("/api/status")["last_push"]
         assert git(copy, "log", "--oneline", "main")
         assert post(web, "/api/sync", None).json()["problem"] is None
