@@ -27,7 +27,7 @@ from aiaml_server.terminal import REFUSED, USAGE, Ended, ask, confirm, joined, n
 REMOTE_SECONDS = 10.0
 LOOK_SECONDS = 60.0
 _NAMED = 4  # of what is there
-_BY_ITSELF = r" (It is tried again|A server tries it again)[^.\n]*\."
+_BY_ITSELF = r" (It is tried again|A server tries it again)[^.\n]{0,100}\."
 _QUESTION = "Address of an empty private repository, or a directory on another disk"
 _KEYS = {
     "github": "https://github.com/settings/keys, New SSH key",
