@@ -192,6 +192,7 @@ def good(name: str, verbs: str = "") -> str:
         ("broken", "MANIFEST = 5", "bad_package:MANIFEST is no Manifest of that name"),
         ("broken", good("other"), "is no Manifest of that name"),
         ("broken", good("broken").replace("('tool',)", "('tool')"), "tools that are no tuple"),
+        ("broken", good("broken").replace("('tool',)", "5"), "tools that are no tuple"),
         ("broken", good("broken").replace("(), 'no", "('X',), 'no"), "no tuple of Variable"),
         ("broken", good("broken", "toy_verbs.toy"), "for its verbs, and a place is module:name"),
         ("sessions", good("sessions"), "the name is one of ours"),

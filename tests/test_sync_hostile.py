@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -17,6 +18,7 @@ import pytest
 
 from aiaml_server import MemoryBank, Settings
 from aiaml_server.sync.command import GitFailed
+from aiaml_server.sync.place import check_ours
 from aiaml_server.sync.repository import Repository
 from clock import quick
 from machine import TOKEN, Machine, content_of, git, settle
@@ -805,3 +807,32 @@ def test_remote_whose_trees_mean_any_number_of_files_is_refused(
     ada.remember("more")
     ada.sync()
     assert (git(remote, "rev-parse", "main").strip() == commit) == refused
+
+
+def test_our_repository_is_looked_at_while_another_git_works(ada: Machine) -> None:
+    """Which makes and removes directories and locks meanwhile, as in another server."""
+    ada.remember("hello")
+    ada.sync()
+    directory, ended = ada.base / ".git", threading.Event()
+
+    def work() -> None:
+        lock, incoming = (
+            directory / "refs" / "heads" / "main.lock",
+            directory / "objects" / "incoming",
+        )
+        while not ended.is_set():
+            lock.write_text("x")
+            incoming.mkdir()
+            (incoming / "pack").mkdir()
+            (incoming / "pack").rmdir()
+            incoming.rmdir()
+            lock.unlink()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        for _ in range(3_000):
+            check_ours(directory)
+    finally:
+        ended.set()
+        thread.join()

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from aiaml_server.clients.text import BOM, Edit, Refused, end_of_words, indentation, newline, splice
 
+# As many as `_MOST`: what comes then is refused.
 _BLANK = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/){0,50000}", re.DOTALL)
 _BEGIN_BLANK = frozenset(" \t\r\n/")
 _REST_OF_LINE = re.compile(

@@ -24,6 +24,7 @@ from aiaml_server.toolset import Tool
 _SCALARS = {"string", "integer", "number", "boolean"}
 _WHOLE = re.compile(r"-?[0-9]{1,15}(\.0+)?")
 _NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
+_TEXT = {"type": "string"}
 _TRUTH = {"true": True, "false": False}
 _FORMS = {"array": "list", "object": "object"}
 
@@ -177,7 +178,7 @@ def _taken(  # noqa: PLR0911 (one for each kind)
         return _TRUTH.get(value.lower(), value)
     if isinstance(value, list) and len(value) > schema.get("maxItems", len(value)):
         return value
-    if isinstance(value, list) and schema.get("items", {}).get("type", "string") != "string":
+    if isinstance(value, list) and schema.get("items", _TEXT).get("type") != "string":
         return [_taken(each, schema["items"]) for each in value]
     if isinstance(value, Mapping) and "properties" in schema:
         parts, required = schema["properties"], schema.get("required", ())

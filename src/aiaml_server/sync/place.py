@@ -115,21 +115,33 @@ def check_ours(directory: Path) -> None:
     included = re.findall(r"(?im)(?:^|\])[ \t]{0,100}path[ \t]{0,100}=([^\n]*)", said)
     if any(each.strip().strip('"') != _INCLUDED for each in included):
         raise NotOurs(directory / "config", "one that includes another file")
-    for path in (*(directory / each for each in _SMALL), *(directory / "refs").rglob("*")):
-        if path.is_file() and path.stat().st_size > _MOST:
-            raise NotOurs(path, f"larger than {_MOST // 1024:,} KiB")
 
 
 def _check_plain(directory: Path) -> None:
-    """See that all below it but its hooks, which never run, are files and directories."""
+    """See that all below it but its hooks, which never run, are files and directories.
+
+    And that what git reads whole is small. What another git removes meanwhile is not there.
+    """
     places = [directory]
     while places:
-        with os.scandir(places.pop()) as entries:
+        place = places.pop()
+        is_ref = place.is_relative_to(directory / "refs")
+        with suppress(FileNotFoundError), os.scandir(place) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    places += [] if entry.path == str(directory / "hooks") else [Path(entry.path)]
+                    places.append(place / entry.name)
                 elif not entry.is_file(follow_symlinks=False):
-                    check_own(Path(entry.path))
+                    check_own(place / entry.name)
+                elif is_ref or (place == directory and entry.name in _SMALL):
+                    _check_small(place / entry.name)
+        if place == directory:
+            places = [each for each in places if each.name != "hooks"]
+
+
+def _check_small(path: Path) -> None:
+    with suppress(FileNotFoundError):
+        if path.stat().st_size > _MOST:
+            raise NotOurs(path, f"larger than {_MOST // 1024:,} KiB")
 
 
 def config_of(directory: Path) -> str:

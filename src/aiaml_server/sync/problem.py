@@ -10,7 +10,6 @@ import re
 import sys
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 from aiaml_server.errors import GitMissing, InvalidSetting, NotOurs, StoreError
@@ -82,13 +81,6 @@ def problem_of(error: Exception) -> Problem:
     return Problem("git", str(error), TRY_AGAIN)
 
 
-def away(problem: Problem, remote: str) -> Problem:
-    """Say of a remote that is a folder that it is not there, where that is why."""
-    if problem.kind != "no-repository" or not Path(remote).is_absolute() or Path(remote).exists():
-        return problem
-    return Problem(problem.kind, f"{remote} is not there", _CONNECT)
-
-
 _DIRECTORY = "name a directory in AIAML_MEMORY_DIR, or move away the file that is in its path."
 
 
@@ -143,10 +135,6 @@ def _telling(output: str) -> Iterator[str]:
 
 _WITHOUT = "or set AIAML_ENABLE_SYNC to false to do without."
 _BY_ITSELF = "It is tried again by itself."
-_CONNECT = (
-    "connect the disk that holds it, or name another place with `aiaml sync --setup`. Memories are "
-    f"safe on this computer. {_BY_ITSELF}"
-)
 _CORRECT = "correct it, or remove it, where the server's environment is set."
 _MAKE_ROOM = "make room on the disk that holds the memories. Nothing is lost."
 _MOUNT = "the disk is mounted read-only; mount it so that it can be written."

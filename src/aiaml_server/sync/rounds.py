@@ -343,7 +343,7 @@ class Rounds:
     # --- telling --------------------------------------------------------------------------------
 
     def _failed(self, error: Exception) -> None:
-        from aiaml_server.sync.problem import OUTRUN, away, problem_of  # noqa: PLC0415 (regular expressions by the dozen)
+        from aiaml_server.sync.problem import OUTRUN, problem_of  # noqa: PLC0415 (regular expressions by the dozen)
 
         if isinstance(error, Outrun):
             if self.pace.outrun < _TOLD_AFTER:
@@ -353,7 +353,7 @@ class Rounds:
         elif isinstance(error, InvalidSetting):
             self.problem = Problem("address", str(error), _CORRECT)
         else:
-            self.problem = away(problem_of(error), self._settings.remote)
+            self.problem = problem_of(error)
         told = not self._another_succeeds()
         self._failed_at = now(exactly=True)
         if told:

@@ -188,15 +188,19 @@ def _malformed(found: Any, name: str) -> str:
     """Say what another package's manifest is not; empty where it is one."""
     if not isinstance(found, Manifest) or found.name != name:
         return "is no Manifest of that name"
-    if isinstance(found.tools, str) or not all(isinstance(each, str) for each in found.tools):
+    if not _are(found.tools, str):
         return "has tools that are no tuple of names"
-    if not all(isinstance(each, Variable) for each in found.variables):
+    if not _are(found.variables, Variable):
         return "has variables that are no tuple of Variable"
     for kind in PLACES:
         place = getattr(found, kind)
         if place and not re.fullmatch(r"[\w.]+:\w+", str(place)):
             return f"has {place!r} for its {kind}, and a place is module:name"
     return ""
+
+
+def _are(values: Any, kind: type) -> bool:
+    return isinstance(values, (tuple, list)) and all(isinstance(each, kind) for each in values)
 
 
 def _problem(name: str, entries: Sequence[EntryPoint]) -> str:

@@ -13,10 +13,8 @@ _SECONDS = 30.0
 _SILENT = 60.0  # seconds in which a directory is not asked again where git did not end
 _SAFELY = (
     *("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}"),
-    *(
-        "-c",
-        "safe.bareRepository=explicit",
-    ),  # else a directory of the repository's is taken for one
+    # Else a directory of the repository's could be taken for a repository.
+    *("-c", "safe.bareRepository=explicit"),
 )
 _ENVIRON = {
     # What is missing would be fetched by a program that the repository names.
