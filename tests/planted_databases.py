@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+from typing_extensions import Self
 
 SUPER = bytes.fromhex("d9d505f920a163d7")
 """What a journal begins with, and ends with where it names a super-journal."""
@@ -94,6 +95,12 @@ class Server:
         fields = Path(f"/proc/{self._process.pid}/stat").read_text("ascii").rpartition(")")[2]
         user, system = fields.split()[11:13]
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> int:
         """Leave it as clients do; return its exit code."""

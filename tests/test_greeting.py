@@ -262,6 +262,14 @@ def test_a_client_that_leaves_at_once_has_its_answers(base: Path) -> None:
     assert log == ""
 
 
+def test_a_client_that_is_only_greeted_is_not_waited_for(base: Path) -> None:
+    """What was answered from the copy needs no SDK: the process ends with its client."""
+    with Started(base, gate=True) as gated:
+        assert gated.ask(*HANDSHAKE[:1])
+        assert gated.ask(*HANDSHAKE[1:])
+        assert gated.end() == ([], "")
+
+
 def test_an_answer_that_is_no_longer_right_is_logged_and_forgotten(base: Path, copy: Path) -> None:
     """The client has had it; what it asks from then on the SDK answers, and the copy goes."""
     old = '{"jsonrpc":"2.0","id":0,"result":{}}'

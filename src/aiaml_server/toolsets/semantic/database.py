@@ -43,7 +43,7 @@ LOOK = 0.002  # seconds after which it looks again; SQLite's own 0.1 miss what a
 PAUSES = (0.1, 0.4)  # seconds between three tries
 MOST_FILE = 2 * 1024**3  # bytes: half a million memories
 MOST_VALUE = 16 * 1024**2  # bytes: twice the vectors of a chunk, 256 of 8,192 numbers
-MOST_STEPS = 20_000_000, 8  # of SQLite's machine that one use may take, and more for each byte
+MOST_STEPS = 10_000_000, 8  # of SQLite's machine that one use may take, and more for each byte
 STEPS_AT_ONCE = 1_000_000  # after which it is looked whether there were too many
 MOST_HEAP = 128 * 1024**2  # bytes that SQLite may take; a key of an index is read whole
 
