@@ -2,16 +2,20 @@
 
 Why this is exact: the points of `bm25` depend on how often terms stand in a memory, which the
 postings say, in how many memories they stand, and on lengths, for which each memory has postings of
-its own (see `tokens.about`). The rarest words are looked at first; once what is left of the
-question cannot bring a memory among the best, no others are added (MaxScore: Turtle and Flood,
-"Query Evaluation: Strategies and Optimizations", 1995). What is ranked so, `bm25` itself scores.
+its own (see `tokens.about`). Which share of the question's rarity each memory has is added up for a
+whole segment at once, a byte for each. No word adds more than its rarity times K1 + 1, so a score
+takes a certain share: scored are the memories with the highest shares, and then others as long as
+theirs can bring them among the best (after MaxScore: Turtle and Flood, "Query Evaluation:
+Strategies and Optimizations", 1995). What is ranked so, `bm25` itself scores.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import chain
+from math import ceil, sqrt
 from typing import NamedTuple, TypeAlias
 
 from aiaml_server.format import bm25
@@ -22,13 +26,15 @@ from aiaml_server.index.records import Row
 from aiaml_server.index.selection import BySegment
 from aiaml_server.index.tokens import (
     LENGTH,
-    Accumulator,
     Scores,
+    added_up,
     at_least,
+    histogram,
     keep,
     matching,
     name_of,
     number_of,
+    present,
 )
 from aiaml_server.index.tuning import SEGMENT
 from aiaml_server.index.view import View
@@ -85,7 +91,7 @@ def ranked(view: View, question: Question, marks: bytes | None, most: int | None
         most: how many numbers are returned at most; None for all.
     """
     asked, found, texts = _found(view, question)
-    levels = _added_up(view, _known(view, LENGTH))
+    levels = _added_up(view, dict(view.equal(LENGTH)))
     collection = _collection(found, levels, texts)
     if question.phrases:
         marks = _saying(view, question, marks)
@@ -95,8 +101,9 @@ def ranked(view: View, question: Question, marks: bytes | None, most: int | None
         return Ranked(len(scores), best, asked, collection, 0, dict.fromkeys(best, ()))
     meant = [_Times(_kept(each.all, marks), each.names) for each in found]
     recent = {number: each for number, each in texts.items() if marks is None or marks[number]}
-    total = _number_of_any(meant) + sum(any(counts) for _, counts in recent.values())
-    best = _newest(view, _best(collection, meant, levels, recent, most), most)
+    shares = _Shares(collection, meant)
+    total = shares.total + sum(any(counts) for _, counts in recent.values())
+    best = _newest(view, _best(shares, levels, recent, most), most)
     words = {
         number: tuple(
             word.text
@@ -123,10 +130,10 @@ def rarest(view: View, question: Question, room: int) -> Question:
     segments = view.end // SEGMENT + 1
     if segments * SEGMENT * len(question.words) <= room:
         return question
-    places = []
-    for number in range(len(question.words)):
-        packed = [totals for _, _, totals, _ in view.some_postings(_terms(view, question, number))]
-        places.append(segments * sum([min(len(each) // 2, SEGMENT) for each in packed]))
+    terms = [_terms(view, question, number) for number in range(len(question.words))]
+    some = view.some_postings({*chain.from_iterable(terms)})
+    sizes = {term: min(len(totals) // 2, SEGMENT) for _, term, totals, _ in some}
+    places = [segments * sum([sizes.get(term, 0) for term in each]) for each in terms]
     kept: list[int] = []
     for number in sorted(range(len(places)), key=places.__getitem__):
         room -= places[number]
@@ -175,41 +182,32 @@ def _found(view: View, question: Question) -> tuple[Question, list[_Times], Text
 
 def _terms(view: View, question: Question, number: int) -> dict[int, bytes]:
     """Return the terms that are a word of the question, or a form of it, by their numbers."""
-    vocabulary = view.vocabulary
     word = question.words[number]
     if question.inside[number]:
-        return dict(matching(vocabulary, word.text))
+        return dict(matching(view.vocabulary, word.text))
     terms: dict[int, bytes] = {}
     if word.bends:
-        starting = matching(vocabulary, word.start, begins=True)
+        starting = view.beginning(word.start)
         terms.update((term, text) for term, text in starting if word.is_form(text.decode()))
     for other in word.others:
         if not (word.bends and other.startswith(word.start)):
-            terms.update(matching(vocabulary, other, begins=True, ends=True))
+            terms.update(view.equal(other.encode()))
     return terms
 
 
 def _times(view: View, question: Question, number: int) -> _Times:
     """Return where a word of the question stands, and how often."""
     terms = _terms(view, question, number)
-    names = [each for text in terms.values() for each in _known(view, name_of(text))]
+    names = [each for text in terms.values() for each, _ in view.equal(name_of(text))]
     return _Times(_added_up(view, terms), _added_up(view, names))
-
-
-def _known(view: View, term: bytes) -> list[int]:
-    """Return the number of a term that is no text; none where no memory has it."""
-    vocabulary = view.vocabulary
-    return [number for number, text in matching(vocabulary, term) if text == term]
 
 
 def _added_up(view: View, terms: Iterable[int]) -> BySegment:
     """Return how often terms stand in memories, those of the topics once more."""
-    sums: defaultdict[int, Accumulator] = defaultdict(Accumulator)
+    found: defaultdict[int, list[bytes]] = defaultdict(list)
     for segment, _, totals, topics in view.postings(set(terms)):
-        sums[segment].add(totals, 1)
-        if topics:
-            sums[segment].add(topics, 1)
-    return {segment: each.scores() for segment, each in sums.items()}
+        found[segment] += [totals, topics] if topics else [totals]
+    return {segment: added_up(each) for segment, each in found.items()}
 
 
 def _kept(scores: BySegment, marks: bytes | None) -> BySegment:
@@ -241,24 +239,6 @@ def _holding(times: _Times, texts: Texts, number: int) -> set[int]:
     return holding
 
 
-def _number_of_any(found: Iterable[_Times]) -> int:
-    """Return how many memories have any of some words."""
-    few: defaultdict[int, set[int]] = defaultdict(set)
-    many: defaultdict[int, int] = defaultdict(int)
-    for each in found:
-        for segment, scores in each.all.items():
-            if isinstance(scores, Counter):
-                few[segment].update(scores)
-            else:
-                many[segment] |= int.from_bytes(scores, "little")
-    total = 0
-    for segment in {*few, *many}:
-        plane = many[segment].to_bytes(SEGMENT, "little")
-        total += SEGMENT - plane.count(0)
-        total += sum([not plane[local_id] for local_id in few[segment]])
-    return total
-
-
 def _collection(found: Iterable[_Times], levels: BySegment, texts: Texts) -> Collection:
     """Return what is known of all memories."""
     memories, total = len(texts), sum(level for level, _ in texts.values())
@@ -275,70 +255,105 @@ def _collection(found: Iterable[_Times], levels: BySegment, texts: Texts) -> Col
 # --- the best -------------------------------------------------------------------------------------
 
 
-def _best(
-    collection: Collection,
-    found: list[_Times],
-    levels: BySegment,
-    texts: Texts,
-    most: int | None,
-) -> dict[int, int]:
-    """Return the scores of memories, of the `most` best at least; of all where it is None."""
-    rarities = [collection.rarity(number) for number in range(len(found))]
-    whole = rest = max(sum(rarities), 1)
-    # Of each memory its points and, above them, the rarity of its words.
-    sums: defaultdict[int, list[int]] = defaultdict(lambda: [0] * SEGMENT)
-    candidates: dict[int, list[int]] | None = None  # by segment, once there will be no others
-    for word in sorted(range(len(found)), key=rarities.__getitem__, reverse=True):
-        if candidates is None and most and 4 * rest < whole:  # before, it hardly ever pays
-            candidates = _closed(sums, rest, whole, len(found), most)
-        points = _Points(collection, word, levels)
-        for segment, times in found[word].all.items():
-            if candidates is None:
-                its = times.items() if isinstance(times, Counter) else at_least(times, 1)
-            else:
-                some = candidates.get(segment, ())
-                its = iter([(each, times[each]) for each in some if times[each]])
-            points.add(sums[segment], segment, its, found[word].names.get(segment))
-        rest -= rarities[word]
-    for number, (level, counts) in texts.items():
-        held = [word for word, quarters in enumerate(counts) if quarters]
-        if held and candidates is not None:
-            candidates.setdefault(number // SEGMENT, []).append(number % SEGMENT)
-        for word in held:
-            summed = collection.points(word, counts[word], level) + (rarities[word] << _POINTS)
-            sums[number // SEGMENT][number % SEGMENT] += summed
-    scores: dict[int, int] = {}
-    for segment, row in sums.items():
-        ids = candidates.get(segment, ()) if candidates else range(SEGMENT)
-        numbers = [segment * SEGMENT + each for each in ids if row[each]]
-        its_scores = _scored([row[each] for each in ids], whole)
-        scores.update(zip(numbers, its_scores, strict=True))
-    lowest = _lowest(list(scores.values()), most)
+class _Shares:
+    """The share of the question that each memory has: a byte for each, by segment, rounded up.
+
+    Attributes:
+        total: how many memories have any word.
+    """
+
+    def __init__(self, collection: Collection, found: list[_Times]) -> None:
+        self.collection = collection
+        self.found = found
+        self.rarities = [collection.rarity(number) for number in range(len(found))]
+        held = [rarity for rarity, times in zip(self.rarities, found, strict=True) if times.all]
+        self._scale = (255 - len(held)) / max(sum(held), 1)  # so that all together are below 256
+        sums: defaultdict[int, int] = defaultdict(int)
+        for rarity, times in zip(self.rarities, found, strict=True):
+            share = max(ceil(rarity * self._scale), 1)
+            for segment, scores in times.all.items():
+                sums[segment] += share * int.from_bytes(present(scores), "little")
+        self._planes = {each: its.to_bytes(SEGMENT, "little") for each, its in sums.items()}
+        self.total = sum([SEGMENT - plane.count(0) for plane in self._planes.values()])
+
+    def highest(self, most: int) -> int:
+        """Return the share that so many memories have at least; 1 where there are fewer."""
+        counted = 0
+        for share, number in histogram([*self._planes.values()], most):
+            counted += number
+            if counted >= most:
+                return share
+        return 1
+
+    def of_score(self, score: int) -> int:
+        """Return the least share with which a memory can have a score.
+
+        Each word adds less than its rarity times K1 + 1, and half for rounding. So at least is
+        matched x (matched x (K1 + 1) + words) >= score x whole, solved for what is matched.
+        """
+        words, twice = len(self.found), 2 * (K1 + 1)
+        whole = max(sum(self.rarities), 1)
+        matched = (sqrt(words**2 + 2 * twice * score * whole) - words) / twice
+        return max(int((matched - 1) * self._scale), 1)
+
+    def between(self, least: int, end: int) -> dict[int, list[int]]:
+        """Return the local ids that have such a share, or more below an end, by segment."""
+        wanted = re.compile(b"[\\x%02x-\\x%02x]" % (least, end - 1))
+        return {
+            segment: [found.start() for found in wanted.finditer(plane)]
+            for segment, plane in self._planes.items()
+        }
+
+
+_MORE = 16
+"""How many times as many are scored in each step: 4 makes more steps, 64 scores too many."""
+
+
+def _best(shares: _Shares, levels: BySegment, texts: Texts, most: int | None) -> dict[int, int]:
+    """Return the scores of memories, of the `most` best at least; of all where it is None.
+
+    Those with the highest shares are scored first, then more and more. What these have says which
+    share is too little.
+    """
+    scores = _scores_of_texts(shares, texts)
+    wanted, end, lowest = most, 256, 0
+    while (enough := shares.of_score(lowest)) < end:
+        least = min(max(shares.highest(wanted), enough), end - 1) if wanted else 1
+        scores.update(_scores(shares, levels, shares.between(least, end)))
+        lowest, end = _lowest(scores, most), least
+        wanted = most and max(len(scores), most) * _MORE
     return {number: max(1, each) for number, each in scores.items() if each >= lowest}
 
 
-def _closed(
-    sums: Mapping[int, list[int]], rest: int, whole: int, words: int, most: int
-) -> dict[int, list[int]] | None:
-    """Return which memories can still be among the best; None while others can be as well.
+def _scores(
+    shares: _Shares, levels: BySegment, candidates: Mapping[int, list[int]]
+) -> dict[int, int]:
+    """Return the scores of memories, which are given by segment and local id."""
+    whole = max(sum(shares.rarities), 1)
+    rows = {segment: dict.fromkeys(ids, 0) for segment, ids in candidates.items()}
+    for word, times in enumerate(shares.found):
+        points = _Points(shares.collection, word, levels)
+        for segment, its in times.all.items():
+            count = its.get if isinstance(its, Counter) else its.__getitem__
+            some = [(each, number) for each in candidates[segment] if (number := count(each))]
+            points.add(rows[segment], segment, some, times.names.get(segment))
+    return {
+        segment * SEGMENT + local_id: _scored(each, whole)
+        for segment, row in rows.items()
+        for local_id, each in row.items()
+    }
 
-    Args:
-        sums: of each memory that has a word, by segment.
-        rest: the rarity of the words to come.
-        whole: the rarity of all words, of which there are `words`.
-        words: see there.
-        most: how many the best are.
-    """
-    lowest = _lowest(_scored(chain.from_iterable(sums.values()), whole), most)
-    more = int(rest * (K1 + 1)) + words + (rest << _POINTS)
-    if _scored([more], whole)[0] >= lowest:
-        return None
-    candidates = {}
-    for segment, row in sums.items():
-        ids = [local_id for local_id, each in enumerate(row) if each]
-        able = zip(ids, _scored([row[each] + more for each in ids], whole), strict=True)
-        candidates[segment] = [each for each, score in able if score >= lowest]
-    return candidates
+
+def _scores_of_texts(shares: _Shares, texts: Texts) -> dict[int, int]:
+    """Return the scores of the memories without postings that have a word."""
+    collection, rarities = shares.collection, shares.rarities
+    whole = max(sum(rarities), 1)
+    scores = {}
+    for number, (level, counts) in texts.items():
+        if held := [word for word, quarters in enumerate(counts) if quarters]:
+            points = sum([collection.points(word, counts[word], level) for word in held])
+            scores[number] = points * sum([rarities[word] for word in held]) // whole
+    return scores
 
 
 class _Points(dict[int, int]):
@@ -357,7 +372,7 @@ class _Points(dict[int, int]):
 
     def add(
         self,
-        row: list[int],
+        row: dict[int, int],
         segment: int,
         times: Iterable[tuple[int, int]],
         names: Scores | None,
@@ -374,22 +389,17 @@ class _Points(dict[int, int]):
 
 
 _POINTS = 40  # bits
+_LOW = (1 << _POINTS) - 1
 
 
-def _scored(sums: Iterable[int], whole: int) -> list[int]:
-    """Return the scores of points with the rarity of the words above them; none of what is 0.
-
-    Args:
-        sums: of each memory, both as one number.
-        whole: the rarity of all words of the question.
-    """
-    low = (1 << _POINTS) - 1
-    return [(each & low) * (each >> _POINTS) // whole for each in sums if each]
+def _scored(both: int, whole: int) -> int:
+    """Return the score of points with the rarity of the words above them, as one number."""
+    return (both & _LOW) * (both >> _POINTS) // whole
 
 
-def _lowest(scores: list[int], most: int | None) -> int:
+def _lowest(scores: Mapping[int, int], most: int | None) -> int:
     """Return the lowest of the `most` highest scores; 0 where there are no more, or all count."""
-    return sorted(scores)[-most] if most and len(scores) >= most else 0
+    return sorted(scores.values())[-most] if most and len(scores) >= most else 0
 
 
 def _newest(view: View, scores: Mapping[int, int], most: int | None) -> dict[int, int]:

@@ -46,6 +46,7 @@ _TERM = re.compile(r"\w+|[^\w\s]+")
 _WORD = re.compile(r"\w+")
 _SIGNS = re.compile(r"[^\w\s]+")
 _ASCII = bytes(range(128))
+_ONE = b"\0" + b"\1" * 255
 
 
 def _spaces(wanted: re.Pattern[str]) -> bytes:
@@ -99,6 +100,9 @@ LENGTH = b"\xc0"
 """The term of which a memory has as many as its length is steps; like those of names, no text."""
 
 _DIGITS = bytes.maketrans(b"01234567", bytes(range(0xF8, 0x100)))
+
+NO_TEXT = LENGTH + b"0123".translate(_DIGITS)
+"""What terms that are no text begin with: a byte has at most 377 in three octal digits."""
 
 
 @lru_cache(maxsize=1000)
@@ -289,6 +293,16 @@ class Accumulator:
         return self.counts()
 
 
+def added_up(packed: list[bytes]) -> Scores:
+    """Return the sums of packed postings of a segment."""
+    if len(packed) == 1 and len(packed[0]) == SEGMENT:
+        return packed[0]
+    accumulator = Accumulator()
+    for each in packed:
+        accumulator.add(each, 1)
+    return accumulator.scores()
+
+
 def least(ones: Scores, others: Scores) -> Scores:
     """Return the lower of two scores for each document."""
     if isinstance(ones, bytes) and isinstance(others, bytes):
@@ -300,6 +314,15 @@ def least(ones: Scores, others: Scores) -> Scores:
 def number_of(scores: Scores) -> int:
     """Return how many documents have a score."""
     return len(scores) - (scores.count(0) if isinstance(scores, bytes) else 0)
+
+
+def present(scores: Scores) -> bytes:
+    """Return a byte for each document: 1 where it has a score, else 0."""
+    if isinstance(scores, bytes):
+        return scores.translate(_ONE)
+    plane = bytearray(SEGMENT)
+    deque(map(plane.__setitem__, scores, repeat(1)), maxlen=0)
+    return bytes(plane)
 
 
 def histogram(scores: Sequence[Scores], most: int) -> Iterator[tuple[int, int]]:

@@ -28,7 +28,7 @@ from aiaml_server.index.records import (
     tie_break_sum,
     unpacked,
 )
-from aiaml_server.index.tokens import Block
+from aiaml_server.index.tokens import NO_TEXT, Block, matching
 from aiaml_server.storage.sqlite import Damaged
 from aiaml_server.storage.store import Stamp
 
@@ -87,6 +87,7 @@ class View:
         self._file = file
         self._postings = postings
         self._verified = file.verified
+        self._terms: dict[tuple[bytes, bool], list[tuple[int, bytes]]] = {}
         self.end = last_doc(file) + 1
         self._verified.make_room(self.end)
 
@@ -96,6 +97,25 @@ class View:
     def vocabulary(self) -> list[Block]:
         """All terms, block by block."""
         return self._postings.vocabulary()
+
+    def beginning(self, start: str) -> list[tuple[int, bytes]]:
+        """Return the terms that begin so, with their numbers; found once."""
+        return self._found(start.encode(), ends=False)
+
+    def equal(self, term: bytes) -> list[tuple[int, bytes]]:
+        """Return a term with its number, if a memory has it; found once."""
+        return self._found(term, ends=True)
+
+    def _found(self, term: bytes, *, ends: bool) -> list[tuple[int, bytes]]:
+        if (term, ends) not in self._terms:
+            blocks = self._apart if term[0] in NO_TEXT else self.vocabulary
+            self._terms[term, ends] = [*matching(blocks, term, begins=True, ends=ends)]
+        return self._terms[term, ends]
+
+    @cached_property
+    def _apart(self) -> list[Block]:
+        """The blocks that have terms which are no text: few have, and a byte is found at once."""
+        return [block for block in self.vocabulary if any(each in block.lines for each in NO_TEXT)]
 
     @cached_property
     def waiting(self) -> Mapping[int, int]:

@@ -126,7 +126,8 @@ def at_prompt(store: Store, prompt: str) -> Told:
         now = unrecorded(store, database)
         question = rarest(view, question, PLACES)
         without = view.facets.expired(present())
-        best = ranked(view, question, None, SHOWN + min(len(without) + len(now), SHOWN))
+        most = SHOWN + min(len(without) + len(now), SHOWN)
+        best = ranked(view, question, None, most)
         enough = _threshold(best)
         some = [each for each in best.scores if each not in without and enough(best.words[each])]
         memories, hits = {}, []
