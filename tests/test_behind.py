@@ -23,8 +23,9 @@ from aiaml_server import Memory, MemoryBank, Settings
 from aiaml_server.files import Lock
 from aiaml_server.format.memory import format  # noqa: A004
 from aiaml_server.format.scorer import rank
-from aiaml_server.index import Index, selection, tuning
+from aiaml_server.index import selection, tuning
 from aiaml_server.index.database import Database, file_of
+from aiaml_server.index.index import Index
 from aiaml_server.index.postings import Postings
 from aiaml_server.index.tokens import Batch
 from aiaml_server.index.view import View, unindexed

@@ -32,9 +32,10 @@ from aiaml_server.format import scorer
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.memory import format  # noqa: A004
 from aiaml_server.format.scorer import MAX_KEYWORD, Found, Hit, clean, every_hit, rank
-from aiaml_server.index import Index, Mismatch, selection, tuning
+from aiaml_server.index import selection, tuning
 from aiaml_server.index.database import Database, file_of
 from aiaml_server.index.freshness import Closed
+from aiaml_server.index.index import Index, Mismatch
 from aiaml_server.index.postings import Posting, Postings
 from aiaml_server.index.tokens import Accumulator, pack, terms_of, tokenize, unpack
 from aiaml_server.index.tuning import MAX_TERM, SEGMENT

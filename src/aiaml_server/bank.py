@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from aiaml_server.format.bm25 import Answer, Question
     from aiaml_server.format.filters import Filter
     from aiaml_server.format.scorer import Found, Hit
-    from aiaml_server.index import Borders, Counts, Index
+    from aiaml_server.index.facets import Borders, Counts
+    from aiaml_server.index.index import Index
     from aiaml_server.storage.uses import Uses
     from aiaml_server.sync.history import History
 
@@ -91,7 +92,7 @@ class MemoryBank:
     @property
     def _index(self) -> Index:
         if not self._made:
-            from aiaml_server.index import Index  # noqa: PLC0415 (a tenth of the start of a verb without it)
+            from aiaml_server.index.index import Index  # noqa: PLC0415 (a tenth of the start of a verb without it)
 
             check, lasting = self._settings.check_index, self._lasting
             self._made = Index(self._store, check=check, lasting=lasting)

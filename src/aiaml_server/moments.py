@@ -6,7 +6,6 @@ A moment is a number of microseconds since 1970 in UTC.
 from __future__ import annotations
 
 import re
-from calendar import monthrange
 from datetime import date, datetime, timedelta, timezone
 
 __all__ = [
@@ -87,6 +86,8 @@ def span(text: str) -> tuple[int, int] | None:
     """
     try:
         if period := _PERIOD.fullmatch(text.strip()):
+            from calendar import monthrange  # noqa: PLC0415 (3 ms, which no hook needs)
+
             year, month = int(period[1]), int(period[2] or 12)
             begin = date(year, int(period[2] or 1), 1)
             return _days(begin, date(year, month, monthrange(year, month)[1]))

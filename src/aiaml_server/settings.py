@@ -3,15 +3,47 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiaml_server.errors import InvalidSetting
-from aiaml_server.toolset import Variable, as_given
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+
+
+class Variable(NamedTuple):
+    """One setting, read from an environment variable.
+
+    Attributes:
+        name: the variable, such as `AIAML_MEMORY_DIR`.
+        default: its value where it is unset or empty.
+        read: turns the name and a value into what the program uses; raises `InvalidSetting`.
+        help: what it means, in a few words.
+        secret: whether the value may hold a password, and is never shown.
+        told: whether it changes what clients are told before a call, such as the list of tools.
+    """
+
+    name: str
+    default: str
+    read: Callable[[str, str], Any]
+    help: str
+    secret: bool = False
+    told: bool = False
+
+    def value(self, environ: Mapping[str, str]) -> Any:
+        """Return the setting as an environment has it; an empty variable counts as unset.
+
+        Raises:
+            InvalidSetting: the value cannot be used; the sentence says what would be right.
+        """
+        return self.read(self.name, environ.get(self.name) or self.default)
+
+
+def as_given(_variable: str, value: str) -> str:
+    """Take a value as it is; whether it can be used is seen when it is."""
+    return value
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol
 
 from aiaml_server.errors import AiamlError
+from aiaml_server.settings import Variable, as_given
 
 __all__ = [
     "CRASHED",
@@ -50,39 +51,6 @@ CRASHED = "an internal error; the details are in the server's log (stderr)"
 
 client: ContextVar[str] = ContextVar("client", default="")
 """The name that the client gave itself which calls a tool now; empty where it gave none."""
-
-
-class Variable(NamedTuple):
-    """One setting, read from an environment variable.
-
-    Attributes:
-        name: the variable, such as `AIAML_MEMORY_DIR`.
-        default: its value where it is unset or empty.
-        read: turns the name and a value into what the program uses; raises `InvalidSetting`.
-        help: what it means, in a few words.
-        secret: whether the value may hold a password, and is never shown.
-        told: whether it changes what clients are told before a call, such as the list of tools.
-    """
-
-    name: str
-    default: str
-    read: Callable[[str, str], Any]
-    help: str
-    secret: bool = False
-    told: bool = False
-
-    def value(self, environ: Mapping[str, str]) -> Any:
-        """Return the setting as an environment has it; an empty variable counts as unset.
-
-        Raises:
-            InvalidSetting: the value cannot be used; the sentence says what would be right.
-        """
-        return self.read(self.name, environ.get(self.name) or self.default)
-
-
-def as_given(_variable: str, value: str) -> str:
-    """Take a value as it is; whether it can be used is seen when it is."""
-    return value
 
 
 class Answer(NamedTuple):

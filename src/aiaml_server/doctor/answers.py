@@ -10,7 +10,7 @@ from pathlib import Path
 from aiaml_server.doctor.context import Context
 from aiaml_server.doctor.finding import Finding, Fix
 from aiaml_server.format.scorer import rank
-from aiaml_server.index import Index
+from aiaml_server.index.index import Index
 from aiaml_server.storage.derived import INDEX, others
 from aiaml_server.storage.store import Store
 from aiaml_server.terminal import in_bytes, plural

@@ -10,7 +10,7 @@ from typing import Any
 from aiaml_server.bank import MemoryBank
 from aiaml_server.format.bm25 import Question
 from aiaml_server.format.filters import Filter
-from aiaml_server.index import Counts
+from aiaml_server.index.facets import Counts
 from aiaml_server.moments import in_local, instant
 
 _Begin = Callable[[date], date]

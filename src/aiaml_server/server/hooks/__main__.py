@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from aiaml_server.server.hooks.hosts import Said
     from aiaml_server.server.hooks.telling import Told
-    from aiaml_server.storage.uses import Uses
 
 MOST = 1 << 20  # bytes of what a host says
 SECONDS = 0.25  # from the start of this program, after which a host is not kept waiting
@@ -56,10 +55,8 @@ def _answer(options: Mapping[str, str], toolset: str) -> None:
         return
     from aiaml_server.server.hooks import telling  # noqa: PLC0415
     from aiaml_server.storage.store import Store  # noqa: PLC0415
-    from aiaml_server.storage.uses import Uses  # noqa: PLC0415
 
     store = Store(settings.base)
-    uses = Uses(settings.base)
     told = telling.Told()
     asks = False
     if toolset:
@@ -67,22 +64,28 @@ def _answer(options: Mapping[str, str], toolset: str) -> None:
     elif said.event == "prompt":
         told = telling.at_prompt(store, said.prompt)
     elif said.event in ("start", "end"):
-        asks = settings.log_uses and _to_ask(said) and not _has_asked(uses, said.session)
+        asks = settings.log_uses and _to_ask(said) and not _has_asked(store.base, said.session)
         if said.event == "start":
             told = telling.at_start(store, project(said.place), compacted=asks)
         elif asks:
             told = telling.Told(telling.STORE)
     if told.text:
         os.write(1, said.answer(told.text))
+        from aiaml_server.storage.uses import Uses  # noqa: PLC0415 (most prompts tell nothing)
+
+        uses = Uses(store.base)
         if settings.log_uses and said.event != "end":
             uses.write(said.client, "shown", told.words, told.ids)
         if asks:
             uses.write(said.client, "asked", (said.session,), ())
 
 
-def _has_asked(uses: Uses, session: str) -> bool:
+def _has_asked(base: Path, session: str) -> bool:
     """Say whether it was asked in this session to store what matters."""
-    return any(use.tool == "asked" and use.keywords == (session,) for use in uses.read())
+    from aiaml_server.storage.uses import Uses  # noqa: PLC0415 (a prompt asks for nothing)
+
+    read = Uses(base).read()
+    return any(use.tool == "asked" and use.keywords == (session,) for use in read)
 
 
 def _by_toolset(name: str, said: Said) -> Told:
