@@ -139,7 +139,7 @@ def one(server: Adapter, measure: str, number: int, seed: int) -> results.Round:
     root = Path(tempfile.mkdtemp(prefix="lab-"))
     place = root / "place"
     place.mkdir()
-    begun = time.monotonic()
+    begun, worked = time.monotonic(), _worked()
     random = Random(f"{seed} {measure} {number}")  # the same for all servers
     figures: dict[str, Any]
     try:
@@ -170,7 +170,13 @@ def one(server: Adapter, measure: str, number: int, seed: int) -> results.Round:
         machine=machine,
         command=f"python -m lab run --servers {server.name} --measures {measure} --seed {seed}"
         f" --rounds {number + 1}",
+        processor=round(_worked() - worked, 1),
     )
+
+
+def _worked() -> float:
+    """Return the seconds of processor that this and all that it started and saw end have taken."""
+    return sum(os.times()[:4])
 
 
 def brief(each: results.Round) -> str:
