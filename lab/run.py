@@ -97,7 +97,9 @@ def _run(plan: Plan, stop: _Stop) -> None:
             plan.say(f"{name}: not here: {error}")
         if stop.asked:
             return
-    done = {each.key for each in results.read(plan.folder)}
+    before = results.read(plan.folder)
+    done = {each.key for each in before}
+    last = {(each.server, each.measure): each.seconds for each in before}
     cells = [(server, measure) for measure in plan.measures for server in servers]
     ends = time.monotonic() + plan.seconds
     for at, (server, measure) in enumerate(cells):
@@ -105,6 +107,9 @@ def _run(plan: Plan, stop: _Stop) -> None:
         if share < 0:
             plan.say(f"the time is over; the same command does the other {len(cells) - at}")
             return
+        if plan.seconds and last.get((server.name, measure), 0.0) > ends - time.monotonic():
+            plan.say(f"{server.name} {measure}: a round took longer than what is left of the time")
+            continue
         _cell(plan, stop, server, measure, (share, done, f"{at + 1}/{len(cells)}"))
         if stop.asked:
             return
@@ -152,7 +157,7 @@ def one(server: Adapter, measure: str, number: int, seed: int) -> results.Round:
         figures = {"broke": f"{type(error).__name__}: {error}"[:500]}
     seconds = round(time.monotonic() - begun, 1)
     machine = results.machine(root)
-    for pause in (0.0, 0.5):  # what a server started by itself may write a moment longer
+    for pause in (0.0, 0.5, 2.0):  # what a server started by itself may write a moment longer
         time.sleep(pause)
         shutil.rmtree(root, ignore_errors=True)
         if not root.exists():

@@ -99,6 +99,19 @@ def test_lab_ends_when_its_time_is_over(tmp_path: Path) -> None:
 
 
 @posix
+def test_lab_begins_nothing_that_took_longer_than_what_is_left(tmp_path: Path) -> None:
+    """So `--quick` ends in time, also with a server that is slow."""
+    words = ("run", "--servers", "files", "--measures", "protocol", "--results", tmp_path)
+    assert lab(*words).returncode == 0
+    file = tmp_path / "files.jsonl"
+    [line] = file.read_text(encoding="utf-8").splitlines()
+    file.write_text(json.dumps(json.loads(line) | {"seconds": 60}) + "\n", encoding="utf-8")
+    done = lab(*words, "--rounds", "2", "--seconds", "30")
+    assert "took longer than what is left" in done.stdout
+    assert rounds(tmp_path) == [("protocol", 0)]
+
+
+@posix
 def test_lab_loses_nothing_to_ctrl_c(tmp_path: Path) -> None:
     """The round that is under way ends and is kept; the next run goes on behind it."""
     words = ["run", "--servers", "files", "--measures", "protocol", "--rounds", "500"]
