@@ -21,7 +21,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 OURS = "aiaml"
 CAUSES = ("not measured", "broke")
 RUN = "rounds; version; date; load"
-NOT_SUMMED = ("of", "servers")
+NOT_SUMMED = ("of", "servers", "machines")
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def safe(measure: str, rows: list[Row]) -> list[str]:
 
 PLAIN = (
     "acknowledged", "kills", "calls", "killed", "errors", "limits on a file's size", "refused",
-    "died", "power cuts", "sent", "turns", "checks", "outages",
+    "died", "power cuts", "sent", "turns", "checks", "outages", "clocks moved",
 )  # fmt: skip
 """Figures that say what was done, and how much of it."""
 
@@ -173,7 +173,9 @@ def _reach(rounds: Sequence[Round]) -> str:
     """Return how far rounds went that do more each time."""
     calls = max((each.figures.get("of", 0) for each in rounds), default=0)
     servers = max((each.figures.get("servers", 0) for each in rounds), default=0)
+    machines = max((each.figures.get("machines", 0) for each in rounds), default=0)
     told = f"; there are {calls} such calls" if calls else ""
+    told += f"; up to {machines} machines" if machines else ""
     return told + (f"; up to {servers} servers" if servers else "")
 
 
@@ -237,8 +239,8 @@ server that has no row in a table was not reached in the time that there was.
 server's own tools after a new start, whole. *Lost* was not; *torn* is a text that can be found and
 is not whole.
 
-Not measured: upgrades, since nothing has been released yet; clocks that differ between machines;
-writes into mapped memory, which no system call shows. Only ours and the baseline of files exchange
+Not measured: upgrades, since nothing has been released yet; disks that lie; writes into mapped
+memory, which no system call shows. Only ours and the baseline of files exchange
 with other machines by themselves.
 
 That the laboratory can find faults is tested: `python -m lab mutations` puts twelve into its own

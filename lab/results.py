@@ -30,6 +30,7 @@ class Round:
         load: of the machine then, over a minute.
         machine: what it ran on.
         command: that repeats it.
+        processor: seconds of processor of all its programs; 0 where nobody counted.
     """
 
     server: str
@@ -43,6 +44,7 @@ class Round:
     load: float
     machine: str
     command: str
+    processor: float = 0.0
 
     @property
     def key(self) -> tuple[str, str, str, int, int]:

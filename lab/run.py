@@ -97,7 +97,9 @@ def _run(plan: Plan, stop: _Stop) -> None:
             plan.say(f"{name}: not here: {error}")
         if stop.asked:
             return
-    done = {each.key for each in results.read(plan.folder)}
+    before = results.read(plan.folder)
+    done = {each.key for each in before}
+    last = {(each.server, each.measure): each.seconds for each in before}
     cells = [(server, measure) for measure in plan.measures for server in servers]
     ends = time.monotonic() + plan.seconds
     for at, (server, measure) in enumerate(cells):
@@ -105,6 +107,9 @@ def _run(plan: Plan, stop: _Stop) -> None:
         if share < 0:
             plan.say(f"the time is over; the same command does the other {len(cells) - at}")
             return
+        if plan.seconds and last.get((server.name, measure), 0.0) > ends - time.monotonic():
+            plan.say(f"{server.name} {measure}: a round took longer than what is left of the time")
+            continue
         _cell(plan, stop, server, measure, (share, done, f"{at + 1}/{len(cells)}"))
         if stop.asked:
             return
@@ -139,7 +144,7 @@ def one(server: Adapter, measure: str, number: int, seed: int) -> results.Round:
     root = Path(tempfile.mkdtemp(prefix="lab-"))
     place = root / "place"
     place.mkdir()
-    begun = time.monotonic()
+    begun, worked = time.monotonic(), _worked()
     random = Random(f"{seed} {measure} {number}")  # the same for all servers
     figures: dict[str, Any]
     try:
@@ -152,7 +157,7 @@ def one(server: Adapter, measure: str, number: int, seed: int) -> results.Round:
         figures = {"broke": f"{type(error).__name__}: {error}"[:500]}
     seconds = round(time.monotonic() - begun, 1)
     machine = results.machine(root)
-    for pause in (0.0, 0.5):  # what a server started by itself may write a moment longer
+    for pause in (0.0, 0.5, 2.0):  # what a server started by itself may write a moment longer
         time.sleep(pause)
         shutil.rmtree(root, ignore_errors=True)
         if not root.exists():
@@ -170,7 +175,13 @@ def one(server: Adapter, measure: str, number: int, seed: int) -> results.Round:
         machine=machine,
         command=f"python -m lab run --servers {server.name} --measures {measure} --seed {seed}"
         f" --rounds {number + 1}",
+        processor=round(_worked() - worked, 1),
     )
+
+
+def _worked() -> float:
+    """Return the seconds of processor that this and all that it started and saw end have taken."""
+    return sum(os.times()[:4])
 
 
 def brief(each: results.Round) -> str:

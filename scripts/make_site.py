@@ -68,6 +68,7 @@ PAGES: Parts = {
     "Security": ".github/SECURITY.md",
     "Contribute": {
         "How": ".github/CONTRIBUTING.md",
+        "A release": ".github/RELEASING.md",
         "Architecture": "docs/architecture.md",
         "Inside the packages": "docs/floors.md",
         "Decisions": "docs/decisions/README.md",
@@ -75,6 +76,7 @@ PAGES: Parts = {
         "citations, line by line": "docs/toolsets/citations-tests.md",
         "semantic, line by line": "docs/toolsets/semantic-tests.md",
     },
+    "What is new": "docs/whats-new.md",
     "Changes": "CHANGELOG.md",
 }
 """What the site shows, in its order: a file of the repository, or one that is made here."""

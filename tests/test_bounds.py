@@ -567,6 +567,14 @@ ROWS = (
         ("exchange.notes._fields",),
     ),
     Row(
+        "frontmatter of a concept that is imported",
+        32 * KIB,
+        HEADS,
+        a_source("a.md", "okf"),
+        "",
+        ("exchange.okf._concept", "exchange.okf._faithful"),
+    ),
+    Row(
         "a note that `semantic` imports",
         64 * KIB,
         {**MARKDOWN, **HEADS},

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import json
+import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from random import Random
 
 import pytest
+from lab import skew
 from lab.disk import Disk
 from lab.trace import Call, calls
 
@@ -96,6 +99,19 @@ def test_lab_ends_when_its_time_is_over(tmp_path: Path) -> None:
 
 
 @posix
+def test_lab_begins_nothing_that_took_longer_than_what_is_left(tmp_path: Path) -> None:
+    """So `--quick` ends in time, also with a server that is slow."""
+    words = ("run", "--servers", "files", "--measures", "protocol", "--results", tmp_path)
+    assert lab(*words).returncode == 0
+    file = tmp_path / "files.jsonl"
+    [line] = file.read_text(encoding="utf-8").splitlines()
+    file.write_text(json.dumps(json.loads(line) | {"seconds": 60}) + "\n", encoding="utf-8")
+    done = lab(*words, "--rounds", "2", "--seconds", "30")
+    assert "took longer than what is left" in done.stdout
+    assert rounds(tmp_path) == [("protocol", 0)]
+
+
+@posix
 def test_lab_loses_nothing_to_ctrl_c(tmp_path: Path) -> None:
     """The round that is under way ends and is kept; the next run goes on behind it."""
     words = ["run", "--servers", "files", "--measures", "protocol", "--rounds", "500"]
@@ -113,6 +129,32 @@ def test_lab_loses_nothing_to_ctrl_c(tmp_path: Path) -> None:
     assert done == [("protocol", number) for number in range(len(done))]
     assert 0 < len(done) < 500
     assert "protocol 0:" not in lab(*words[:-1], str(len(done)), "--results", tmp_path).stdout
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or not shutil.which("cc"), reason="it wants a C compiler on Linux"
+)
+def test_lab_skew_moves_the_clock_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine's clock is wrong; how long it sleeps is not."""
+    monkeypatch.setenv("LAB_CACHE", str(tmp_path))
+    code = "from time import *; b = monotonic(); sleep(0.1); print(time(), monotonic() - b)"
+    done = completed([sys.executable, "-c", code], env=inherited() | skew.by(-7200))
+    told, slept = map(float, done.stdout.split())
+    assert -7200 - 60 < told - time.time() < -7200 + 60
+    assert 0.1 <= slept < 60
+
+
+@posix
+def test_lab_syncs_five_machines_in_every_other_round(tmp_path: Path) -> None:
+    """All of them have all; the first round is for two."""
+    done = lab(
+        "run", "--servers", "files", "--measures", "sync", "--rounds", "2", "--results", tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "files.jsonl").read_text(encoding="utf-8").splitlines()
+    figures = [json.loads(line)["figures"] for line in lines]
+    assert [each["machines"] for each in figures] == [2, 5]
+    assert not any(each.get("not on all machines") or each.get("lost") for each in figures)
 
 
 def test_lab_pages_are_what_the_results_say(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +20,7 @@ from .texts import Kept, ask
 ABOUT = "2, 4, 16 servers on one store write at once; each must then see what the others stored"
 ZERO = ("lost", "torn", "not seen by another", "not started again")
 SERVERS = (2, 4, 16)
-TEXTS = 5
+TEXTS = int(os.environ.get("LAB_TEXTS") or 5)  # by each server
 
 
 def measure(server: Adapter, place: Path, random: Random, number: int) -> dict[str, Any]:

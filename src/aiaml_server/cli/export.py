@@ -20,7 +20,7 @@ from aiaml_server.terminal import REFUSED, USAGE, Ended, as_json, note, out_byte
 if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank
 
-FORMATS = {"jsonl": ".jsonl", "zip": ".zip", "book": ".md", "site": ".html"}
+FORMATS = {"jsonl": ".jsonl", "okf": ".okf.zip", "zip": ".zip", "book": ".md", "site": ".html"}
 """Each format, and the ending that stands for it."""
 
 
@@ -30,7 +30,7 @@ FORMATS = {"jsonl": ".jsonl", "zip": ".zip", "book": ".md", "site": ".html"}
     "--format",
     "form",
     type=click.Choice(list(FORMATS)),
-    help="Else by FILE's ending: .jsonl, .zip, .md (a book) or .html (a page).",
+    help="Else by FILE's ending: .jsonl, .zip, .okf.zip, .md (a book) or .html (a page).",
 )
 @click.option(
     "--by",
@@ -45,8 +45,10 @@ FORMATS = {"jsonl": ".jsonl", "zip": ".zip", "book": ".md", "site": ".html"}
 def export(target: str, form: str | None, by: str, force: bool, json: bool, **options: Any) -> None:
     """Write memories to one file, to keep, to read or to take along.
 
-    jsonl is what `aiaml import` takes back exactly; zip holds the files byte for byte; book is one
-    markdown document; site is one web page with a search, which needs nothing else.
+    jsonl is what `aiaml import` takes back exactly; zip holds the files byte for byte; okf is a
+    bundle of the Open Knowledge Format, for other programs, that `aiaml import` takes back exactly
+    as well; book is one markdown document; site is one web page with a search, which needs nothing
+    else.
 
     \b
     Examples:
@@ -94,9 +96,8 @@ def write_before(target: str, bank: MemoryBank, found: Sequence[tuple[str, Memor
 def _format(target: str) -> str:
     if target == "-":
         return "jsonl"
-    ending = Path(target).suffix.lower()
-    for form, its_ending in FORMATS.items():
-        if ending == its_ending:
+    for form, ending in FORMATS.items():
+        if Path(target).name.lower().endswith(ending):
             return form
     endings = ", ".join(FORMATS.values())
     raise Ended(f"{target} ends in none of {endings}; `--format` says what it is to be", USAGE)
@@ -106,7 +107,7 @@ def _check_target(path: Path | None, form: str, bank: MemoryBank, *, remedy: str
     """See that a file can be written; one that is there, only where there is no `remedy` for it."""
     own = bank.base.resolve()
     if path is None:
-        if form == "zip" and sys.stdout.isatty():
+        if form in ("zip", "okf") and sys.stdout.isatty():
             raise Ended("a zip is nothing for a terminal; `--to FILE` names a file", USAGE)
     elif own in path.parents:
         raise Ended(f"{path} lies in your memory directory; name a file elsewhere", USAGE)
@@ -127,6 +128,11 @@ def _data(
             return [shapes.archive(bank.directory, [name for name, _ in found])]
         except (OSError, MalformedFile) as error:
             raise Ended(f"a memory changed meanwhile ({error}); try again", REFUSED) from error
+    if form == "okf":
+        try:
+            return [shapes.bundle(found)]
+        except MalformedFile as error:
+            raise Ended(f"{error}; nothing was written", REFUSED) from error
     if form == "site":
         from aiaml_server.exchange import page  # noqa: PLC0415 (only this form's)
 

@@ -17,6 +17,7 @@ from aiaml_server.exchange.databases import database_below, kind_of, rows_of
 from aiaml_server.exchange.found import Found, Kept, Skip, label
 from aiaml_server.exchange.jsonl import Record, entities_in, memories_in, records
 from aiaml_server.exchange.notes import Style, notes_in
+from aiaml_server.exchange.okf import concepts, is_bundle
 from aiaml_server.exchange.records import Fields, document, fields_of, is_mem0, notes_of, records_in
 from aiaml_server.exchange.toolkits import (
     citations,
@@ -208,6 +209,7 @@ _GRAPHS = ("memory.jsonl", "memory.json")
 READERS: dict[str, Reader] = {
     "aiaml": _own_files,
     "jsonl": lambda source, _: memories_in(source),
+    "okf": lambda source, reading: concepts(source, split=reading.split, without=reading.without),
     "mcp-memory": lambda source, _: entities_in(_graph(source)),
     "chatgpt": lambda source, _: chatgpt(source),
     "claude-ai": lambda source, _: claude_ai(source),
@@ -230,6 +232,7 @@ READERS: dict[str, Reader] = {
 KINDS = {
     "aiaml": "a memory directory, or its files; also as a zip",
     "jsonl": "JSON Lines that `aiaml export` wrote",
+    "okf": "a bundle of the Open Knowledge Format; also as a zip",
     "mcp-memory": "the official MCP memory server's memory.jsonl",
     "chatgpt": "ChatGPT's export, or its conversations.json",
     "claude-ai": "Claude.ai's export, or one of its files",
@@ -368,6 +371,7 @@ def _has_permalink(path: Path) -> bool:
 
 
 _FOLDERS: dict[str, Callable[[Path], object]] = {
+    "okf": is_bundle,
     "aiaml": lambda source: any(map(_is_memory, (*_some(source / "files"), *_some(source)))),
     "obsidian": lambda source: (source / ".obsidian").is_dir(),
     "chatgpt": lambda source: _detect_export(source) == "chatgpt",

@@ -1,4 +1,4 @@
-"""Memories as the bytes of one file: JSON Lines, a zip of their files, a book in markdown."""
+"""Memories as the bytes of one file: JSON Lines, a zip of their files, a bundle, a book."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
+from urllib.parse import quote
 
 from aiaml_server.exchange.found import printable
 from aiaml_server.files import read_regular
@@ -43,19 +44,55 @@ def archive(directory: Path, names: Iterable[str]) -> bytes:
         OSError: a file cannot be read.
         MalformedFile: a file is none any more.
     """
+    inside = _named(names)
+    return _packed(
+        (f"files/{inside[name]}", read_regular(os.fspath(directory / name), MAX_FILE))
+        for name in inside
+    )
+
+
+def bundle(found: Sequence[tuple[str, Memory]]) -> bytes:
+    """Return a zip that is a bundle of the Open Knowledge Format, which `aiaml import` reads.
+
+    Args:
+        found: each memory with the name of its file.
+
+    Raises:
+        MalformedFile: a memory cannot be written so without loss.
+    """
+    from aiaml_server.exchange.okf import RESERVED, VERSION, concept  # noqa: PLC0415 (only this form's)
+
+    inside = _named((name for name, _ in found), RESERVED)
+    index = [f'---\nokf_version: "{VERSION}"\n---\n\n# Memories\n']
+    for name, memory in sorted(found):
+        topics = _plain(", ".join(memory.topics))
+        index.append(f"* [{_plain(inside[name])}](memories/{quote(inside[name])}) - {topics}")
+    files = [(RESERVED[0], "\n".join([*index, ""]).encode())]
+    files += [(f"memories/{inside[name]}", concept(each).encode()) for name, each in sorted(found)]
+    return _packed(files)
+
+
+def _named(names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]:
+    """Return for each file's name, sorted, the one that it has in a zip."""
+    inside: dict[str, str] = {}
+    there = {*taken}
+    for name in sorted(names):
+        inside[name] = _portable(printable(name), there)
+        there.add(inside[name].casefold())
+    return inside
+
+
+def _packed(files: Iterable[tuple[str, bytes]]) -> bytes:
     import zipfile  # noqa: PLC0415 (only this needs it)
 
     buffer = io.BytesIO()
-    taken: set[str] = set()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as target:
-        for name in sorted(names):
-            inside = _portable(printable(name), taken)
-            taken.add(inside.casefold())
-            entry = zipfile.ZipInfo(f"files/{inside}")  # of 1980: the same bytes each time
+        for name, data in files:
+            entry = zipfile.ZipInfo(name)  # of 1980: the same bytes each time
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.create_system = 3  # Unix, so that the mode counts
             entry.external_attr = 0o100600 << 16
-            target.writestr(entry, read_regular(os.fspath(directory / name), MAX_FILE))
+            target.writestr(entry, data)
     return buffer.getvalue()
 
 
