@@ -124,6 +124,18 @@ def test_an_upload_that_breaks_off_says_nothing(web: Web) -> None:
     assert web.said == NOTES
 
 
+@pytest.mark.parametrize("length", [1000, LARGEST])
+def test_upload_that_stalls_holds_up_no_other(web: Web, length: int) -> None:
+    """Of whatever size it says to be: a change is answered within a second."""
+    stalled = head(web, "POST /api/restore HTTP/1.1", web.token, length) + b"{"
+    with connect(web, stalled), connect(web, stalled):
+        time.sleep(0.3)
+        began = time.monotonic()
+        assert web.ask("/api/preview", "POST", b"# hello").status == 200
+        assert web.ask("/api/undo", "POST", b'"x"').status == 410
+        quick(time.monotonic() - began, 2)
+
+
 def test_body_that_stalls_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """And its connection is closed: what is left of it is not waited for."""
     monkeypatch.setattr(asked, "BODY_SECONDS", 0.05)

@@ -20,6 +20,7 @@ from aiaml_server.storage.store import MAX_FILE, SUFFIX
 MAX_QUESTION = 1000  # characters
 MAX_BODY = 8 * MAX_FILE  # of several memories
 BODY_SECONDS = 30.0
+_LARGE = MAX_FILE // 4  # bytes of a body; those that say so, or nothing, arrive one after another
 _HALVES = re.compile(r"\\u[dD][89a-fA-F]")
 _CLOSING = {"connection": "close"}  # what is left of the body is not waited for
 
@@ -69,6 +70,12 @@ def name_of(name: object) -> str:
     if name[0] == ".":
         raise FileNotFoundError(name)
     return name
+
+
+def is_large(request: Request) -> bool:
+    """Say whether a body may take so much memory that only one is read at a time."""
+    length = request.headers.get("content-length", "")
+    return not (re.fullmatch("[0-9]{1,9}", length) and int(length) <= _LARGE)
 
 
 async def body(request: Request, most: int = MAX_FILE) -> str:

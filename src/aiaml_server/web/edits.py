@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -27,7 +27,7 @@ from aiaml_server.settings import BASE, wrong_remote
 from aiaml_server.storage.operations import recorded
 from aiaml_server.storage.store import MAX_FILE, Stamp
 from aiaml_server.terminal import DONE
-from aiaml_server.web.asked import MAX_BODY, body, json_in
+from aiaml_server.web.asked import MAX_BODY, body, is_large, json_in
 from aiaml_server.web.choice import Choice
 from aiaml_server.web.pages import Json, problem
 from aiaml_server.web.places import File, Place, Places, memories
@@ -50,6 +50,7 @@ class Edits:
         self._choice = choice
         self._undone: dict[str, dict[File, str]] = {}  # what each of the last ones deleted
         self._turn = asyncio.Lock()  # a body takes many times its size, until it is answered
+        self._large = asyncio.Lock()  # and so does what has arrived of a large one
 
     def routes(self) -> list[Route]:
         """Return where each change is asked for."""
@@ -71,8 +72,12 @@ class Edits:
         """Return a route whose body is read before anything else is done, in a thread."""
 
         async def answer(request: Request) -> Response:
-            async with self._turn:
-                return await run_in_threadpool(done, request, await body(request, most))
+            async with AsyncExitStack() as held:
+                if is_large(request):
+                    await held.enter_async_context(self._large)
+                text = await body(request, most)
+                await held.enter_async_context(self._turn)
+                return await run_in_threadpool(done, request, text)
 
         def done(request: Request, text: str) -> Response:
             with recorded("web", log.warning):

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from aiaml_server.format.invisible import INVISIBLE
 from aiaml_server.format.leaks.judging import JUDGES
 
 if TYPE_CHECKING:
@@ -27,7 +28,21 @@ _LONG_WORD = re.compile(_WORD + rb"{16,}")  # every secret has one, prose hardly
 _NONE = re.compile(  # but for these, of which each memory of ours has one: its moment, its path
     rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+\d\d:\d\d|files/\d{8}_\d{6}_[0-9a-f]{8}\.md"
 )
-_NAME = re.compile(rb"(?i:key|token|secret|pass[wp]|pwd)(?s:.{1,60}?)[!-~]{10}")
+_NAMES = (  # every name of the table has one of these in it, or a letter of another script
+    rb"key|token|secret|pass|pw|mdp|contrase|clave|senha|chave|parol|chiave|kenn|schl|wachtw|senord"
+    rb"|adgangsk|kodeord|salasana|has|heslo|jelsz|ifre|lozinka|mysql|mariadb|login|-cli|ldaps"
+    rb"|mongosh|sqlcmd"
+)
+_NAME = re.compile(rb"(?:%s|[\xce-\xdb\xe0\xe1\xe3-\xef])(?s:.{1,60}?)[!-~]{10}" % _NAMES)
+_PHRASES = (b"phrase", b"frase", b"mnemonic", b"seed", b"words")  # whose words may be short
+_PRINTED = re.compile(rb"[\t\n\r -~]*")
+_UNSEEN = re.compile(f"[{INVISIBLE}]")
+_LOOKS: dict[int, int | str] = {  # what a person takes for another character, or a keyboard or a typesetter puts there
+    **{full: full - 0xFEE0 for full in range(0xFF01, 0xFF5F)},
+    **dict.fromkeys((0xA0, 0xAB, 0xBB, *range(0x2000, 0x200B), 0x202F, 0x3000), " "),
+    **dict.fromkeys((*range(0x201C, 0x2020), *range(0x300C, 0x3010)), '"'),
+    **dict.fromkeys(range(0x2018, 0x201C), "'"),
+}
 _WHOLE = ("random", "claims", "")  # the judges of forms that are one long word
 _LEFT = rb"(?:(?<![A-Za-z0-9])|(?<=\\[nrtf])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u00[0-9a-f]{2}))"
 _SET = (
@@ -55,9 +70,13 @@ class Leak(NamedTuple):
 def find(data: bytes) -> Leak | None:
     """Return the first secret in `data`, in the order of the table; None when there is none.
 
-    In UTF-16, a text has a zero byte beside each of its letters.
+    It is looked for as the text stands, and as a person sees it: without what is invisible, with
+    plain quotes, spaces and signs. (In UTF-16, each letter has a zero byte beside it.)
     """
-    return _find(data) or (_find(data.replace(b"\0", b"")) if b"\0" in data else None)
+    if (found := _find(data)) or _PRINTED.fullmatch(data):
+        return found
+    seen = _UNSEEN.sub("", data.decode("utf-8", "ignore").translate(_LOOKS)).encode()
+    return _find(seen) if seen != data else None
 
 
 def leak(data: bytes) -> str:
@@ -76,10 +95,10 @@ def objection(path: bytes, data: bytes) -> str:
 
 def _find(data: bytes) -> Leak | None:
     words = b"\n".join(word for word in _LONG_WORD.findall(data) if not _NONE.fullmatch(word))
-    if not (words or b"://" in data or _NAME.search(data)):
+    lowered = data.lower()
+    if not (words or b"://" in data or _may_name(lowered)):
         return None
     in_words, anywhere, beside = _anchored()
-    lowered = data.lower()
     for anchors, place, text in (
         (in_words, words, data),
         (anywhere, data, data),
@@ -92,6 +111,14 @@ def _find(data: bytes) -> Leak | None:
                 if JUDGES[form.judge](match):
                     return Leak(form.name, data.count(b"\n", 0, match.start()) + 1)
     return None
+
+
+def _may_name(lowered: bytes) -> bool:
+    """Say at once, of most texts, that they name no secret that would not be a long word."""
+    if any(each in lowered for each in _PHRASES):
+        return True
+    is_near = not lowered.isascii() or any(each in lowered for each in _NAMES.split(b"|"))
+    return is_near and bool(_NAME.search(lowered))
 
 
 @cache
@@ -134,8 +161,8 @@ def _matches(form: Form, anchor: bytes, data: bytes, text: bytes) -> Iterator[re
         start = text.find(anchor, end)
 
 
-def _at(form: Form, data: bytes, start: int, _: int) -> re.Match[bytes] | None:
-    begin = start - form.back
+def _at(form: Form, data: bytes, start: int, end: int) -> re.Match[bytes] | None:
+    begin = end if form.beside else start - form.back
     return _compiled(form).match(data, begin) if begin >= 0 else None
 
 

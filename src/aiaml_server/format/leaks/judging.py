@@ -108,10 +108,11 @@ _ELSEWHERE = re.compile(  # paths, variables, addresses, digests, and what is pu
 )
 _MADE = re.compile(rb"[$%][{(]|\{\{|://|::")  # by a template, or a place
 _DIGEST = re.compile(rb"(?:[\w.-]{0,60}[_.-])?[0-9a-f]{32,64}$|[0-9a-fA-F-]+$")
+_KEY = re.compile(rb"key|clave|chave|chiave|ssel", re.IGNORECASE)
 _STRONG = re.compile(  # beside any other key, what may be a digest or an id is none of ours
     rb"secret|token|passw|pwd|passphrase|(?:api|access|auth|private|signing|encryption|crypt|master"
     rb"|admin|service|client|consumer|app|account|deploy|shared|storage|session|webhook|licen[cs]e"
-    rb"|ssh|x)[ _.-]?key",
+    rb"|ssh|x)[ _.-]?(?:key|schl)|(?:clave|chave|chiave)(?: de)? api",
     re.IGNORECASE,
 )
 _HARMLESS = re.compile(  # names of what is public, or tells where or of what kind a secret is
@@ -178,9 +179,10 @@ _KINDS = bytes(
 def _is_named(match: re.Match[bytes]) -> bool:
     """Whether a value beside a name looks drawn, and the name is not one of something public."""
     start, end = match.span(match.lastindex or 0)
-    before = match.string[max(0, match.start() - 24) : match.start()].rpartition(b"\n")[2]
+    before = match.string[max(0, match.start() - 40) : match.start()].rpartition(b"\n")[2]
     name, value = before + match.string[match.start() : start], match.string[start:end]
-    if not looks_drawn(value) or (_DIGEST.match(value) and not _STRONG.search(name)):
+    is_weak = _KEY.search(name) and not _STRONG.search(name)
+    if not looks_drawn(value) or (is_weak and _DIGEST.match(value)):
         return False
     return not _HARMLESS.search(name)
 
@@ -203,6 +205,7 @@ JUDGES: dict[str, Callable[[re.Match[bytes]], bool]] = {
     "named": _is_named,
     "drawn": lambda match: looks_drawn(match[match.lastindex or 0]),
     "kubernetes": _is_kubernetes,
+    "words": lambda match: len(set(words := re.findall(rb"[a-z]+", match[1]))) > 0.8 * len(words),
     "": lambda _: True,
 }
 """How the match of a form is told from an example, by the name of the way."""

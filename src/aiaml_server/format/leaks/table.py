@@ -18,8 +18,8 @@ class Form(NamedTuple):
         source: the title of the issuer's page.
         back: how many characters before the anchor the form begins.
         beside: the anchor is the secret's name, in lower case though it may stand in any: "name"
-            and "noun" say what may stand between them, and the form is the value alone; "whole"
-            is a form that begins at the name. Empty where the secret is known by itself.
+            and "noun" say what may stand between them, and the form is the value alone; "after"
+            is a form that begins behind the name. Empty where the secret is known by itself.
         left: whether the character before must not be a letter or digit.
         judge: how examples are told from secrets: a key of `judging.JUDGES`.
     """
