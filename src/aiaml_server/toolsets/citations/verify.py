@@ -384,13 +384,7 @@ def _moved_out(
         before=citation.before if citation.before in gone else None,
         after=citation.after if citation.after in gone else None,
     )
-    places = [
-        (path, at)
-        for path in sources.others(citation.path, _first_of(citation), gone)
-        for at in sources.get(path).find(wanted)
-        if _agreeing(sources.get(path), at, wanted, left)
-    ]
-    places = _nearest(places, citation.path)
+    places = _in_any(left, wanted, sources)
     return places[0] if len(places) == 1 else None
 
 
