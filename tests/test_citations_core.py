@@ -1070,6 +1070,7 @@ class TestSearching(Repository):
         words = ("new", "class", "clash", "test", "text", "bus", "busy")
         assert len({*map(stem, words)}) == 7
         assert terms("The cats are in the API") == ["cat", "api"]
+        assert terms("POSTs to URLs of an HTTPServer") == ["post", "url", "http", "server"]
         assert terms("of Is x") == []
 
     def test_what_is_not_stemmed_has_none_of_the_stems(self) -> None:
@@ -1080,6 +1081,7 @@ class TestSearching(Repository):
             "ran",
             "Trying",
             "HTTPVersion",
+            "URLs_of",
             "İstanbul",
             "ΟΔΟΣ",
             "größe",

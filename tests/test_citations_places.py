@@ -197,6 +197,32 @@ export const rate = (order: number) => {
   return order;
 };
 """
+LONG = """\
+class Shop {
+  total = async (order: Order): Promise<number> => {
+    return 1;
+  }
+  fetch = (
+    args?: string[],
+  ) => {
+    ask(
+      args,
+    )
+    return 2;
+  }
+  route<
+    Path extends string,
+  >(
+    path: Path,
+  ): Shop<Path> {
+    return this;
+  }
+  mount(
+    path: string,
+  ): void {
+  }
+}
+"""
 
 
 @pytest.mark.parametrize(
@@ -209,6 +235,11 @@ export const rate = (order: number) => {
         (".go", GO, "Server.Serve", [6]),
         (".ts", TS, "Shop.price", [2]),
         (".ts", TS, "rate", [9]),
+        (".ts", LONG, "Shop.total", [2]),
+        (".ts", LONG, "Shop.fetch", [5]),
+        (".ts", LONG, "Shop.route", [13]),
+        (".ts", LONG, "mount", [20]),
+        (".ts", LONG, "ask", []),
         (".rs", "impl<T> Run for Shop<T> {\n    pub fn price() {\n    }\n}\n", "Shop.price", [2]),
     ],
 )
@@ -220,7 +251,8 @@ def test_definition_is_found_by_its_name(kind: str, text: str, name: str, lines:
 @pytest.mark.parametrize(
     ("text", "line", "name"),
     [(SHOP, 12, "Shop.price"), (SHOP, 9, "Shop.price"), (SHOP, 3, ""), (SHOP, 16, "price"),
-     (TS, 4, "Shop.price"), (TS, 10, "rate"), (GO, 7, "Server.Serve")],
+     (TS, 4, "Shop.price"), (TS, 10, "rate"), (GO, 7, "Server.Serve"), (LONG, 9, "Shop.fetch"),
+     (LONG, 18, "Shop.route"), (LONG, 3, "Shop.total")],
 )  # fmt: skip
 def test_line_belongs_to_a_definition(text: str, line: int, name: str) -> None:
     """What decorates it as well."""

@@ -178,7 +178,9 @@ def test_line_that_is_set_anew_is_reformatted(
         ("py", "x = call(first)  # in cents", "x = call(first)"),
         ("ts", "return first + second", "return\n  first + second"),
         ("ts", "x = first++ + second", "x = first + ++second"),
+        ("ts", "print(`${prefix} ${path}`)", "print(`  ${prefix} ${path}`)"),
         ("go", "x := 'a' + first", 'x := "a" + first'),
+        ("go", "x := `first  second`", "x := `first second`"),
         ("go", "func Bind(it interface{}) error {", "func Bind(it error) error {"),
         ("go", "var it interface{ Close() }", "var it any"),
         ("sh", "rm first second", "rm first\nsecond"),
@@ -224,6 +226,22 @@ def test_script_that_becomes_typescript_is_renamed(tmp_path: Path) -> None:
     (tmp_path / "a.js").rename(tmp_path / "a.ts")
     (found,) = check_all(kept, Sources(tmp_path))
     assert (found.verdict, found.path) == ("renamed", "a.ts")
+
+
+@pytest.mark.parametrize("stays", [True, False])
+def test_mirror_elsewhere_is_not_where_code_has_gone(tmp_path: Path, stays: bool) -> None:
+    """Of two files that have a line, the only one in the directory that it was in is meant."""
+    block = "export function connect(host: string) {\n  return openSocket(host, standardPort, 30)\n}\n"
+    write(tmp_path, "src/net/connect.ts", f"first()\n\n{block}")
+    kept = cited(tmp_path, "src/net/connect.ts", 3, 4)
+    if stays:
+        write(tmp_path, "src/net/connect.ts", "export * from './index'\n")
+    else:
+        (tmp_path / "src/net/connect.ts").unlink()
+    write(tmp_path, "dist/net/index.ts", block)
+    write(tmp_path, "src/net/index.ts", block)
+    for found in check_all(kept, Sources(tmp_path)):
+        assert (found.verdict, found.path) == ("renamed", "src/net/index.ts")
 
 
 # --- which of several ---

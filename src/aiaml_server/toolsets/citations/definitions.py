@@ -23,7 +23,11 @@ _OPENS = re.compile(
     rf"(?P<indent>[ \t]*){_WORDS}"
     rf"(?:{_KINDS}\s+(?:\((?:\w+\s+)?\*?(?P<of>\w+)(?!\w)[^)]*\)\s*)?(?P<name>[A-Za-z_$][\w$]*)"
     r"|(?:const|let|var|val|static)\s+(?P<variable>[A-Za-z_$][\w$]*)\b(?=[^=]*=)"
-    r"|(?P<method>[A-Za-z_$#][\w$]*)\s*(?:<[^<>]*>)?\([^;]*\{\s*$)"
+    r"|(?P<method>[A-Za-z_$#][\w$]*)\s*(?:<[^<>]*>)?\([^;]*\{\s*$"
+    r"|(?P<field>[A-Za-z_$#][\w$]*)\s*(?::[^=]*)?=\s*(?:async\s*)?\([^;]*=>)"
+)
+_BEGINS = re.compile(  # one whose parameters stand on lines of their own
+    rf"[ \t]*{_WORDS}(?P<name>[A-Za-z_$#][\w$]*)(?:\s*(?::[^=]*)?=\s*(?:async\s*)?)?[<(]\s*$"
 )
 _NO_METHODS = {"if", "for", "while", "switch", "catch", "with", "return", "function", "match"}
 MOST_LINES = 5000  # that are looked at, upwards
@@ -44,9 +48,9 @@ def enclosing(lines: Sequence[str], number: int) -> str:
         indent = len(lines[at - 1]) - len(lines[at - 1].lstrip())
         if least is not None and indent >= least:
             continue
-        if line[0] in ")]}" and at != number:
+        if line[0] in ")]}>" and at != number:
             continue  # it closes what a line above has opened
-        name = _decorated(lines, at, indent) if line[0] == "@" else _opened(lines[at - 1])
+        name = _decorated(lines, at, indent) if line[0] == "@" else _opened(lines, at)
         if name:
             names.insert(0, name)
         least = indent
@@ -57,8 +61,8 @@ def enclosing(lines: Sequence[str], number: int) -> str:
 
 def _decorated(lines: Sequence[str], number: int, indent: int) -> str:
     """Return the name of the definition below a line that decorates it."""
-    for line in lines[number : number + _MOST_DECORATING]:
-        if len(line) - len(line.lstrip()) == indent and (name := _opened(line)):
+    for at, line in enumerate(lines[number : number + _MOST_DECORATING], number + 1):
+        if len(line) - len(line.lstrip()) == indent and (name := _opened(lines, at)):
             return name
     return ""
 
@@ -77,7 +81,7 @@ def named(text: str, kind: str, name: str) -> list[int]:
     return [
         number
         for number, line in enumerate(lines, 1)
-        if last in line and _opened(line) and _means(enclosing(lines, number), name)
+        if last in line and _opened(lines, number) and _means(enclosing(lines, number), name)
     ]
 
 
@@ -85,13 +89,30 @@ def _means(full: str, name: str) -> bool:
     return full == name or full.endswith(f".{name}")
 
 
-def _opened(line: str) -> str:
+def _opened(lines: Sequence[str], number: int) -> str:
     """Return the name of the definition that a line opens, with its type's where that is said."""
-    found = _OPENS.match(line)
-    if not found or found["method"] in _NO_METHODS:
+    found = _OPENS.match(lines[number - 1])
+    if not found:
+        begun = _BEGINS.match(lines[number - 1])
+        is_one = begun and begun["name"] not in _NO_METHODS and _opens_below(lines, number)
+        return begun["name"] if begun and is_one else ""
+    name = found["name"] or found["variable"] or found["method"] or found["field"]
+    if name in _NO_METHODS:
         return ""
-    name = found["name"] or found["variable"] or found["method"]
     return f"{found['of']}.{name}" if found["of"] else str(name)
+
+
+def _opens_below(lines: Sequence[str], number: int) -> bool:
+    """Say whether parameters that begin on a line end on one that opens a block."""
+    line = lines[number - 1]
+    indent = line[: len(line) - len(line.lstrip())]
+    for line in lines[number : number + _MOST_DECORATING]:
+        if not line.startswith((f"{indent} ", f"{indent}\t")) and line.strip():
+            if not line.startswith((f"{indent})", f"{indent}>")):
+                return False
+            if line.rstrip().endswith("{"):
+                return True
+    return False
 
 
 def _of_python(node: ast.AST, above: str = "") -> Iterator[tuple[int, str]]:

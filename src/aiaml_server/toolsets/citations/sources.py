@@ -37,7 +37,7 @@ _LIKELIEST = 5
 _MOST = 20
 _MOST_COMPARED = 20_000  # paths with one that is not there
 _WORD = re.compile(r"\w+")
-_STRING = r"""("(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?)"""
+_STRING = r"""("(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?|`(?:[^`\\\n]|\\.)*`?)"""
 _RUN = re.compile(rf"{_STRING}|\s+")
 _INTO_TEXT = re.compile(r"""(?<=^"{3}) | (?="{3}$)|(?<=^'{3}) | (?='{3}$)""")
 _LOOSE = re.compile(rf"{_STRING}|(?!(?<=\w) \w|(?<=\+) \+|(?<=-) -) ")
@@ -81,7 +81,7 @@ _NOTHING = Tracked("", "")
 def plain(line: str) -> str:
     """Return a line with each run of blanks as one space, and none around; strings stay."""
     equal = " ".join(line.split())
-    if len(equal) < len(line) and ('"' in line or "'" in line) and len(equal) < len(line.strip()):
+    if len(equal) < len(line) and len(equal) < len(line.strip()):
         return _RUN.sub(lambda each: each[1] or " ", line.strip())
     return equal
 

@@ -384,13 +384,15 @@ def _moved_out(
         before=citation.before if citation.before in gone else None,
         after=citation.after if citation.after in gone else None,
     )
-    places = [
-        (path, at)
-        for path in sources.others(citation.path, _first_of(citation), gone)
-        for at in sources.get(path).find(wanted)
-        if _agreeing(sources.get(path), at, wanted, left)
-    ]
+    places = _in_any(left, wanted, sources)
     return places[0] if len(places) == 1 else None
+
+
+def _nearest(places: list[tuple[str, int]], path: str) -> list[tuple[str, int]]:
+    """Return the one of some places that alone is in a file's own directory; else all."""
+    own, _, _ = path.rpartition("/")
+    beside = [each for each in places if each[0].rpartition("/")[0] == own]
+    return beside if len(beside) == 1 else places
 
 
 def _first_of(citation: Citation) -> str:
@@ -434,6 +436,7 @@ def _in_any(citation: Citation, wanted: list[str], sources: Sources) -> list[tup
                 most, best = len(agreeing), []
             if len(agreeing) == most and _size([*wanted, *agreeing]) >= _TELLING:
                 best.append((path, at))
+    best = _nearest(best, citation.path)
     return best if len(best) < 2 or most > 1 else []
 
 

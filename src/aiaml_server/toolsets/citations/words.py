@@ -47,7 +47,7 @@ _IRREGULAR = {
 }  # fmt: skip
 
 _WORD = re.compile(r"[^\W_]+")
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?!s(?![^\W_]))[a-z])")
 
 _ENDINGS = {
     ending: stem
