@@ -116,7 +116,7 @@ OTHERS = {
     "sync.reading._is_absent": GIT,
     "sync.remote._have": OURS_TO_WRITE,
     "sync.remote._helper_waits": "what git notes of the call that goes on",
-    "sync.repository._create": "it writes",
+    "sync.repository.Repository._create": "it writes",
     "sync.seen._place": "1 KiB, of which a name is taken",
     "sync.worktree.read": "a memory's file, as `storage.store._text`, which has a row",
     "toolsets.citations.bare.BareScreen.confirm": "what a person types",

@@ -117,11 +117,6 @@ def released(directory: Path) -> frozenset[bytes]:
     return frozenset(_read(directory / "aiaml" / "released").split(b"\0"))
 
 
-def has_repository(base: Path) -> bool:
-    """Whether there is the repository that a release is noted in."""
-    return directory_of(base).is_dir()
-
-
 def release(base: Path, paths: Iterable[str]) -> None:
     """Let these files travel, in this version and all later ones; paths are as git has them."""
     notes = directory_of(base) / "aiaml"
@@ -181,7 +176,10 @@ def _kept(repository: Reading) -> dict[bytes, str]:
     }
     if not any(map(_may_name_memories, rules.values())):
         return {}
-    names = [b"files/" + name for name in _listed(base / "files")]
+    names: list[bytes] = []
+    with suppress(OSError):
+        paths = (base / "files").iterdir()
+        names = sorted(b"files/" + os.fsencode(each.name) for each in paths)
     exact = {
         _line(os.fsdecode(name)[6:]).encode("utf-8", "surrogateescape"): name for name in names
     }
@@ -228,12 +226,6 @@ def _ignored(
         for source, line, pattern, path in zip(fields, fields, fields, fields, strict=False)
         if not pattern.startswith(b"!")
     }
-
-
-def _listed(directory: Path) -> list[bytes]:
-    with suppress(OSError):
-        return sorted(os.fsencode(each.name) for each in directory.iterdir())
-    return []
 
 
 def _may_name_memories(text: bytes) -> bool:

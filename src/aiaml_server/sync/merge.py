@@ -100,16 +100,11 @@ def _merge_cleaned(repository: Repository, ours: str, theirs: str, grown: tuple[
     if not mine or not their:
         return mine or their
     brought_back = their != theirs  # by a machine that still has the old history, perhaps
-    if brought_back and _has_only_merges(repository, mine, their):
-        return mine
+    if brought_back and repository.have_same_files(mine, their):
+        words = ("--no-merges", "--max-count=1", their, f"^{mine}")
+        if not repository.git.run("rev-list", *words):  # but for merges, nothing is new
+            return mine
     return merge(repository, mine, their, grown)
-
-
-def _has_only_merges(repository: Repository, ours: str, theirs: str) -> bool:
-    """Whether all that theirs has besides are merges of what is here, as it is here."""
-    if not repository.have_same_files(ours, theirs):
-        return False
-    return not repository.git.run("rev-list", "--no-merges", "--max-count=1", theirs, f"^{ours}")
 
 
 def merge(repository: Repository, ours: str, theirs: str, grown: tuple[str, str] = ("", "")) -> str:

@@ -81,19 +81,15 @@ class Remote:
             return
         variables["GIT_DIR"] = variables["GIT_COMMON_DIR"] = str(directory)
         variables["GIT_OBJECT_DIRECTORY"] = str(self._repository.directory / "objects")
-        if was_another and self._known():
-            self._forget()
+        if was_another and self._known():  # what was seen at another address
+            self.git.run("update-ref", "-d", REMOTE)
+            self._repository.git.run("update-ref", "-d", self._seen)
+            self.was_another = True
         persons = self._repository.configured("system", "global")
         configured = variables.get("GIT_SSH_COMMAND") or persons.get("core.sshcommand", "")
         if configured or "GIT_SSH" not in variables:
             variables["GIT_SSH_COMMAND"] = ssh_command(configured)
         self._receiving = self._receive_pack() if persons.get("core.hookspath") else []
-
-    def _forget(self) -> None:
-        """Forget what was seen at another address."""
-        self.git.run("update-ref", "-d", REMOTE)
-        self._repository.git.run("update-ref", "-d", self._seen)
-        self.was_another = True
 
     def fetch(self) -> tuple[str, bool]:
         """Return the commit that the remote has, once it is here too, and whether it is on main.
@@ -105,9 +101,16 @@ class Remote:
             GitFailed: it cannot be reached.
         """
         known = self._known()
-        if known and (theirs := self._fetched_main()):
-            self._check(theirs, known)
-            return theirs, True
+        if known:  # main is fetched without asking first what there is: one connection
+            try:
+                self._fetch(MAIN, self._pace.call)
+            except GitFailed as error:
+                if "couldn't find remote ref" not in error.output:
+                    raise
+            else:
+                theirs = self._known()
+                self._check(theirs, known)
+                return theirs, True
         refs = self.refs()
         branch = joined_branch(refs)
         if not branch:
@@ -134,16 +137,6 @@ class Remote:
         theirs = self._known()
         if theirs and theirs != self._repository.name_of(self._seen):
             self._repository.git.run("update-ref", self._seen, theirs)
-
-    def _fetched_main(self) -> str:
-        """Fetch main without asking first what there is: one connection; empty without a main."""
-        try:
-            self._fetch(MAIN, self._pace.call)
-        except GitFailed as error:
-            if "couldn't find remote ref" in error.output:
-                return ""
-            raise
-        return self._known()
 
     def _fetch(self, branch: str, seconds: float) -> None:
         words = ("--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")

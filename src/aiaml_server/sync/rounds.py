@@ -46,9 +46,6 @@ class Outrun(AiamlError):  # noqa: N818
     """Other machines were faster with every push. It is no failure: their memories have arrived."""
 
 
-_CORRECT = "correct it, or remove it, where the server's environment is set; memories stay here"
-
-
 class Rounds:
     """The rounds of one process on one base directory; used by one thread."""
 
@@ -350,8 +347,6 @@ class Rounds:
                 self._status.recovered()  # the remote answers, and what others did has arrived
                 return
             self.problem = OUTRUN
-        elif isinstance(error, InvalidSetting):
-            self.problem = Problem("address", str(error), _CORRECT)
         else:
             self.problem = problem_of(error)
         told = not self._another_succeeds()

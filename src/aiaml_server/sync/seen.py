@@ -159,7 +159,12 @@ class Seen:
             connection.execute("INSERT INTO place VALUES (?, ?, ?, ?)", (*place, listed))
             gone = ((path,) for path, sighting in sightings.items() if not sighting)
             connection.executemany("DELETE FROM seen WHERE path = ?", gone)
-            connection.executemany("REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?)", _rows(sightings))
+            rows = [
+                (path, sighting.oid, *(sighting.stamp or (None,) * 4))
+                for path, sighting in sightings.items()
+                if sighting
+            ]
+            connection.executemany("REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?)", rows)
             connection.commit()
 
     def _is_here(self, connection: sqlite3.Connection) -> bool:
@@ -192,12 +197,6 @@ def _in_memory(_directory: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", check_same_thread=False)
     connection.executescript(_TABLES)
     return connection
-
-
-def _rows(sightings: Mapping[bytes, Sighting | None]) -> Iterable[tuple[object, ...]]:
-    for path, sighting in sightings.items():
-        if sighting:
-            yield (path, sighting.oid, *(sighting.stamp or (None,) * 4))
 
 
 def _place(directory: Path) -> Place | None:

@@ -44,9 +44,11 @@ def purge(repository: Repository) -> None:
     if erasure.has_tried(_state(repository)):
         return
     _clean_refs(repository)
-    repository.cut_logs()
-    left = erasure.left()
     git = repository.git
+    words = ("--expire=never", "--expire-unreachable=now", repository.branch, "HEAD")
+    with suppress(GitFailed):  # there is no log
+        git.run("reflog", "expire", *words)
+    left = erasure.left()
     reachable = _objects(git, *_ROOTS)
     tips = present(git, left.tips)
     stale = _objects(git, *(each.decode() for each in tips)) if tips else set()
