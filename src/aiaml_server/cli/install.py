@@ -248,8 +248,10 @@ def _connect_project(
     worst = DONE
     _, own = clients.connected(ENTRY, BY_NAME[client.name], here)
     for name in toolsets.known(toolsets.OPTION, ",".join(served)) if served else [toolsets.DEFAULT]:
-        entry = _in_project(name)
-        variables = {} if name == toolsets.DEFAULT else {toolsets.VARIABLE.name: name}
+        entry, variables = ENTRY, dict[str, str]()
+        if name != toolsets.DEFAULT:  # which each has an entry of its own here
+            entry = ENTRY._replace(name=f"{ENTRY.name}-{name}")
+            variables[toolsets.VARIABLE.name] = name
         command = launch.anywhere(_packages(variables))
         variables |= launch.compiled(command)
         change = clients.connect(entry, client, here, command, variables)
@@ -267,11 +269,6 @@ def _connect_project(
 def _packages(variables: Mapping[str, str]) -> list[str]:
     """Return the packages of others that an entry with these variables needs."""
     return toolsets.packages(variables.get(toolsets.VARIABLE.name, "").split(","))
-
-
-def _in_project(toolset: str) -> Entry:
-    """Return the entry of a toolset in a project's file."""
-    return ENTRY if toolset == toolsets.DEFAULT else ENTRY._replace(name=f"{ENTRY.name}-{toolset}")
 
 
 def _get_ready(variables: Mapping[str, str]) -> None:

@@ -184,7 +184,9 @@ class Standing:
             yield f"  What to do: {self.problem.remedy}"
         if held := self.survey.still_held:
             yield f"What was forgotten everywhere is still in git here. {still(held)}"
-        yield from self._notice()
+        noticed = instant(self.last.noticed_at) if self.last.noticed_at else None
+        if self.last.notice and noticed and now().timestamp() - noticed / 1e6 < _NOTICED:
+            yield f"{bold('Of note')}, {ago(noticed)}: {self.last.notice}."
         yield from self._copy()
 
     def _how(self) -> Iterator[str]:
@@ -229,11 +231,6 @@ class Standing:
                 "`aiaml doctor --fix` closes it."
             )
         return f"Memories are in {base}; no other user of this computer can read them."
-
-    def _notice(self) -> Iterator[str]:
-        noticed = instant(self.last.noticed_at) if self.last.noticed_at else None
-        if self.last.notice and noticed and now().timestamp() - noticed / 1e6 < _NOTICED:
-            yield f"{bold('Of note')}, {ago(noticed)}: {self.last.notice}."
 
     def _waiting(self) -> Iterator[str]:
         found = self.survey
@@ -398,22 +395,6 @@ def _prepared(setting: Settings, address: str | None, ids: Sequence[str], *, yes
     return setting
 
 
-def _tell_done(told: Told, setting: Settings, usual: str) -> None:
-    out(wrapped(f"{told.summary()}.") if told.something else _nothing_new(setting))
-    if not setting.remote and setting.base.is_dir():
-        note(dim(f"{_ADD_REMOTE}."))
-    if usual:
-        note(f"This was for once: servers here go on with {usual}. {_change(setting)}.")
-
-
-def _tell_notice(before: Status, after: Status, now: Survey) -> None:
-    if not after.notice or after.noticed_at == before.noticed_at:
-        return
-    note(f"Of note: {after.notice}.")
-    if now.still_held:
-        note(still(now.still_held))
-
-
 def _another_in_use(setting: Settings) -> str:
     """Return the remote that servers use, if it is not that of the settings, as it may be shown."""
     usual = with_remote_in_use(setting, {}).remote
@@ -427,6 +408,24 @@ def _change(setting: Settings) -> str:
 
 def _failure(problem: Problem) -> str:
     return f"It fails: {problem.sentence}.\nWhat to do: {problem.remedy}"
+
+
+def _tell_done(told: Told, setting: Settings, usual: str) -> None:
+    what = "Nothing new, here or there." if setting.remote else "Nothing new."
+    if not setting.remote and not setting.base.is_dir():
+        what = "There are no memories yet."
+    out(wrapped(f"{told.summary()}.") if told.something else what)
+    if not setting.remote and setting.base.is_dir():
+        note(dim(f"{_ADD_REMOTE}."))
+    if usual:
+        note(f"This was for once: servers here go on with {usual}. {_change(setting)}.")
+
+
+def _tell_notice(before: Status, after: Status, now: Survey) -> None:
+    if after.notice and after.noticed_at != before.noticed_at:
+        note(f"Of note: {after.notice}.")
+        if now.still_held:
+            note(still(now.still_held))
 
 
 class Told(Progress):
@@ -468,12 +467,6 @@ class Told(Progress):
         first, *rest = parts
         words = [f"{plural(first[0], 'memory')} {first[1]}"]
         return joined([*words, *(f"{number:,} {what}" for number, what in rest)])
-
-
-def _nothing_new(setting: Settings) -> str:
-    if not setting.remote and not setting.base.is_dir():
-        return "There are no memories yet."
-    return "Nothing new, here or there." if setting.remote else "Nothing new."
 
 
 # --- where --------------------------------------------------------------------------------------
