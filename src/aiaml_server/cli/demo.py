@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 from aiaml_server.clients.launch import command
@@ -47,7 +48,7 @@ def demo() -> int:
                 _answered(each["content"])
         (path,) = (place / "base" / "files").glob(f"*_{stored['memory_id']}.md")
         out(wrapped(f"\nAll there is on disk is files/{path.name}:"))
-        out(dim(wrapped(_indented(path.read_text(encoding="utf-8")))))
+        out(dim(wrapped(indent(path.read_text(encoding="utf-8").rstrip("\n"), "  "))))
     took = time.perf_counter() - started
     out(wrapped(f"\nDone in {took:.1f} s; the throw-away directory is gone.\n"))
     out(wrapped(bold("To connect your agents:")))
@@ -66,10 +67,6 @@ def _call(server: Conversation, tool: str, arguments: dict[str, Any]) -> Any:
 
 def _answered(text: str) -> None:
     out(wrapped(f"  {styled('->', 'green')} {text}", 3))
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"  {line}".rstrip() for line in text.rstrip("\n").split("\n"))
 
 
 def _typed(words: str) -> str:

@@ -54,10 +54,12 @@ def described() -> list[dict[str, Any]]:
     """Return the person's directories as programs read them, the one in use first."""
     found = []
     for number, each in enumerate(known()):
-        count, problem = _counted(each.path)
-        said = {"name": each.name, "path": str(each.path), "in_use": number == 0}
-        why = {"problem": problem} if problem else {}
-        found.append({**said, "memories": count, **why, "clients": list(each.clients)})
+        said: dict[str, Any] = {"name": each.name, "path": str(each.path), "in_use": number == 0}
+        try:
+            said["memories"] = len(Store(each.path).names())
+        except StoreError as error:
+            said |= {"memories": None, "problem": str(error)}
+        found.append({**said, "clients": list(each.clients)})
     return found
 
 
@@ -71,14 +73,6 @@ def tell_all() -> None:
         out(f"{mark} {bold(padded(each['name'], wide))}  {shown(Path(each['path']))}")
         held = marked_line(each.get("problem", "")) or plural(each["memories"], "memory")
         out(dim(f"  {' ' * wide}  {held}{used}"))
-
-
-def _counted(path: Path) -> tuple[int | None, str]:
-    """Return how many memories a directory may hold, and why that cannot be told."""
-    try:
-        return len(Store(path).names()), ""
-    except StoreError as error:
-        return None, str(error)
 
 
 def known() -> list[directories.Directory]:

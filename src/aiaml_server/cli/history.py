@@ -82,7 +82,12 @@ def history(memory_id: str, differences: bool, data: str) -> None:
         past = Past.of(memory_id, bank, git_history(settings()))
         present = {name: _present(bank, name) for name in past.names}
     if data:
-        out_rows([_version(past, change, present) for change in past.changes], data)
+        rows = []
+        for change in past.changes:
+            text = past.text(change.after)
+            is_present = text is not None and present[change.name] == text
+            rows.append({**_fields(change), "present": is_present, "text": text})
+        out_rows(rows, data)
         return
     who = max(columns(_who(change)) for change in past.changes)
     for change in past.changes:
@@ -97,12 +102,6 @@ def history(memory_id: str, differences: bool, data: str) -> None:
             note(
                 dim(f"files/{name} has changed since then; its version is not in the history yet.")
             )
-
-
-def _version(past: Past, change: Change, present: dict[str, str | None]) -> dict[str, Any]:
-    text = past.text(change.after)
-    is_present = text is not None and present[change.name] == text
-    return {**_fields(change), "present": is_present, "text": text}
 
 
 # --- restore ------------------------------------------------------------------------------------
@@ -248,10 +247,12 @@ def _forgotten_texts(known: History, start: float, bank: MemoryBank) -> dict[str
             continue
         if any(not each.before for each in _later(change, of_id[memory_id])):  # it came back
             continue
-        if there[memory_id]:
-            files = _files_of(bank, memory_id)
-            if any(not each.before and each.name in files for each in _later(change, changes)):
-                continue
+        files: set[str] = set()
+        with suppress(InvalidInput):  # there is none, and several begin so
+            found = bank.find(memory_id) if there[memory_id] else []
+            files = {file for file, each in found if each.id == memory_id}
+        if any(not each.before and each.name in files for each in _later(change, changes)):
+            continue
         if not bank.stamp(name) or not _holds(bank, name, memory_id):
             texts[_free(bank, name, memory, texts)] = held[change.before]
     return texts
@@ -259,12 +260,6 @@ def _forgotten_texts(known: History, start: float, bank: MemoryBank) -> dict[str
 
 def _later(change: Change, changes: Iterable[Change]) -> Iterator[Change]:
     return takewhile(lambda each: each is not change, changes)  # they are newest first
-
-
-def _files_of(bank: MemoryBank, memory_id: str) -> set[str]:
-    with suppress(InvalidInput):  # there is none, and several begin so
-        return {name for name, memory in bank.find(memory_id) if memory.id == memory_id}
-    return set()
 
 
 def _is_near(time: int | None, moments: Container[int | None]) -> bool:
@@ -440,12 +435,7 @@ def _print_rows(rows: Sequence[Row], texts: dict[Entry, str]) -> None:
 
 
 def _out_row(head: Sequence[tuple[str, Callable[[str], str]]], words: str) -> None:
-    """Print what is known of a change, and behind it, or on a narrow terminal below, its words.
-
-    Args:
-        head: what is known, padded to columns, each with its style.
-        words: whatever fits of them is shown.
-    """
+    """Print what is known of a change, and behind it, or on a narrow terminal below, its words."""
     line = "  ".join(style(text) for text, style in head)
     room = width() - columns(unstyled(line)) - 2
     if room < _WORDS and is_terminal():
@@ -516,7 +506,9 @@ class Past(NamedTuple):
         changes: list[Change] = []
         for files_of in (_files_of_any_form, _files_forgotten):  # most have a name of our own form
             names = {*(name for name, _ in found), *files_of(memory_id, known)}
-            changes = known.of(lambda name: name in names or _may_be(name, memory_id))  # noqa: B023 (at once)
+            changes = known.of(
+                lambda name: name in (memory_id, *names) or _begins(id_in(name), memory_id)  # noqa: B023 (at once)
+            )
             texts = known.texts(
                 each for change in changes for each in (change.before, change.after)
             )
@@ -571,10 +563,6 @@ def revisions(past: Past) -> Iterator[tuple[str, str]]:
         if change.after:
             what = f"{_when(change)}  {change.what}"
             yield change.commit.oid[:_SHORT], what
-
-
-def _may_be(name: str, said: str) -> bool:
-    return name == said or _begins(id_in(name), said)
 
 
 def _begins(memory_id: str, said: str) -> bool:

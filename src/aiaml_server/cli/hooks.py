@@ -73,13 +73,7 @@ _BESIDES: dict[str, dict[str, int]] = {"groups": {}, "plain": {"version": 1}}
 
 
 def hooked(client: Client, machine: Machine, base: str, toolset: str) -> Change:
-    """Work out a client's settings with the hooks of a toolset.
-
-    Args:
-        client: the client.
-        machine: where its settings are.
-        base: the memory directory that they are for; empty for the usual one.
-        toolset: what tells something.
+    """Work out a client's settings with the hooks of a toolset; no `base` is the usual directory.
 
     Raises:
         ConfigError: the file cannot be edited safely; the program is not installed to stay; or the
@@ -94,7 +88,8 @@ def hooked(client: Client, machine: Machine, base: str, toolset: str) -> Change:
     if not events:
         raise ConfigError(path, f"{toolset} tells nothing at what {client.title} starts hooks for")
     if host.form == "module":
-        made = clients.whole(_NAME, path, _module(words, events))
+        module = _MODULE.replace("WORDS", json.dumps(words))
+        made = clients.whole(_NAME, path, module.replace("EVENTS", json.dumps([*events])))
     elif host.form == "ours":
         hooks = {
             event: [{"type": "command", "command": _line(words), "timeoutSec": host.timeout}]
@@ -179,11 +174,7 @@ def _is_ours(command: str, toolset: str = "") -> bool:
     return bool(ours) and toolset in ("", chosen)
 
 
-def _module(words: Sequence[str], events: Mapping[str, tuple[str, str]]) -> str:
-    """Return a plugin of OpenCode, which has hooks inside it alone."""
-    return _MODULE.replace("WORDS", json.dumps(words)).replace("EVENTS", json.dumps([*events]))
-
-
+# A plugin of OpenCode, which has hooks inside it alone.
 _MODULE = """\
 // Written by `aiaml install opencode --hooks`; `aiaml uninstall opencode --hooks` takes it out.
 import { spawn } from "node:child_process"

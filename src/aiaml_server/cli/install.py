@@ -204,20 +204,17 @@ def _connect_own(
             raise ConfigError(path, f"{client.title} {other.what}", other.remedy)
     entry = _entry_for(there, variables)
     more = dict(variables)
-    if not only:
-        more |= _added(there.get(entry.name), variables)
+    if not only and toolsets.VARIABLE.name in variables and entry.name in there:
+        had = there[entry.name].get(toolsets.VARIABLE.name) or toolsets.DEFAULT
+        both = f"{had},{variables[toolsets.VARIABLE.name]}"
+        more[toolsets.VARIABLE.name] = ",".join(toolsets.known(toolsets.OPTION, both))
     change = clients.connect(entry, client, here, launch.command(_packages(more)), more)
     installed = clients.located(ENTRY, client, here)[1]
     return _connect(change, entry, installed, more, dry_run, there)
 
 
 def _entry_for(there: Mapping[str, Mapping[str, str]], variables: Mapping[str, str]) -> Entry:
-    """Return the entry for these variables' directory: one serves one, so another gets its own.
-
-    Args:
-        there: the environments of the entries that there are, by the entries' names.
-        variables: what goes into the entry.
-    """
+    """Return the entry for these variables' directory: one serves one, so another gets its own."""
     if ENTRY.name not in there or BASE not in variables:
         return ENTRY
     base = Path(variables[BASE])
@@ -232,15 +229,6 @@ def _entry_for(there: Mapping[str, Mapping[str, str]], variables: Mapping[str, s
     return ENTRY._replace(name=next(name for name in names if name not in there))
 
 
-def _added(had: Mapping[str, str] | None, variables: Mapping[str, str]) -> dict[str, str]:
-    """Return what an entry serves when it goes on with what it served, if more is named."""
-    name = toolsets.VARIABLE.name
-    if name not in variables or had is None:
-        return {}
-    both = f"{had.get(name) or toolsets.DEFAULT},{variables[name]}"
-    return {name: ",".join(toolsets.known(toolsets.OPTION, both))}
-
-
 def _connect_project(
     client: Client, here: clients.Machine, served: Sequence[str], dry_run: bool
 ) -> int:
@@ -248,8 +236,10 @@ def _connect_project(
     worst = DONE
     _, own = clients.connected(ENTRY, BY_NAME[client.name], here)
     for name in toolsets.known(toolsets.OPTION, ",".join(served)) if served else [toolsets.DEFAULT]:
-        entry = _in_project(name)
-        variables = {} if name == toolsets.DEFAULT else {toolsets.VARIABLE.name: name}
+        entry, variables = ENTRY, dict[str, str]()
+        if name != toolsets.DEFAULT:  # which each has an entry of its own here
+            entry = ENTRY._replace(name=f"{ENTRY.name}-{name}")
+            variables[toolsets.VARIABLE.name] = name
         command = launch.anywhere(_packages(variables))
         variables |= launch.compiled(command)
         change = clients.connect(entry, client, here, command, variables)
@@ -267,11 +257,6 @@ def _connect_project(
 def _packages(variables: Mapping[str, str]) -> list[str]:
     """Return the packages of others that an entry with these variables needs."""
     return toolsets.packages(variables.get(toolsets.VARIABLE.name, "").split(","))
-
-
-def _in_project(toolset: str) -> Entry:
-    """Return the entry of a toolset in a project's file."""
-    return ENTRY if toolset == toolsets.DEFAULT else ENTRY._replace(name=f"{ENTRY.name}-{toolset}")
 
 
 def _get_ready(variables: Mapping[str, str]) -> None:
@@ -333,7 +318,7 @@ def uninstall(
         names = [each.name for each in clients.connections(ENTRY, here, [client]) if each.connected]
         for name in dict.fromkeys([*reversed(names), ENTRY.name]):  # each finds what was before it
             changes = clients.disconnect(ENTRY._replace(name=name), client, here)
-            codes += [_disconnect(change, dry_run) for change in changes]
+            codes += [_saved(change, "is disconnected", dry_run) for change in changes]
         if not codes:
             note(f"{client.title} is not connected.")
         return max(codes, default=NOTHING)
@@ -362,7 +347,7 @@ def _hooks(names: Sequence[str], more: object, dry_run: bool, served: Sequence[s
         if served:
             return _hook(client, here, toolsets.known(toolsets.OPTION, ",".join(served)), dry_run)
         changes = [each for each in unhooked(client, here) if each.before != each.after]
-        codes = [_hooks_done(each, "has no hooks of AIAML any more", dry_run) for each in changes]
+        codes = [_saved(each, "has no hooks of AIAML any more", dry_run) for each in changes]
         if not codes:
             note(f"{client.title} has no hooks of AIAML.")
         return max(codes, default=NOTHING)
@@ -385,7 +370,7 @@ def _hook(client: Client, here: clients.Machine, served: Sequence[str], dry_run:
         if change.before == change.after:
             note(wrapped(f"{client.title} has its hooks already: {change.path}", 2))
             continue
-        worst = max(worst, _hooks_done(change, "has hooks", dry_run))
+        worst = max(worst, _saved(change, "has hooks", dry_run))
     if not dry_run:
         where = f" in {shown(Path(base))}" if base else ""
         said = f"A new session is told what is remembered{where}; AIAML_HOOKS=false turns it off"
@@ -413,8 +398,8 @@ def _base_of(client: Client) -> str:
     return str(theirs[0].path) if theirs and theirs[0] != usual else ""
 
 
-def _hooks_done(change: Change, done: str, dry_run: bool) -> int:
-    """Save or show a change of hooks."""
+def _saved(change: Change, done: str, dry_run: bool) -> int:
+    """Save a change and say what is done by it, or show it."""
     if dry_run:
         return _show(change)
     kept = clients.save(change)
@@ -494,16 +479,6 @@ def _connect(
 def _tell_besides(client: Client) -> None:
     for other in clients.besides(ENTRY, client, machine()):
         out(wrapped(f"  {client.title} {other.what}: {other.remedy}"))
-
-
-def _disconnect(change: Change, dry_run: bool) -> int:
-    if dry_run:
-        return _show(change)
-    kept = clients.save(change)
-    out(wrapped(f"{bold(change.client.title)} is disconnected: {change.path}", 2))
-    if kept:
-        out(wrapped(f"  as it was, the file is kept in {kept}"))
-    return DONE
 
 
 def _show(change: Change) -> int:

@@ -87,11 +87,11 @@ def release(setting: Settings, ids: Sequence[str]) -> None:
     What is not the id of a memory may be the path of another file in the memory directory, which a
     person has committed.
     """
-    from aiaml_server.sync import guard  # noqa: PLC0415
+    from aiaml_server.sync import guard, survey  # noqa: PLC0415
 
     paths = [each for each in ids if "." in each and (setting.base / each).is_file()]
     paths += [f"files/{name}" for name in _names([each for each in ids if each not in paths])]
-    if not guard.has_repository(setting.base):
+    if not survey.directory_of(setting.base).is_dir():  # in which it is noted
         once(setting, local=True)
     try:
         guard.release(setting.base, paths)

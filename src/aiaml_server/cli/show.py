@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -46,7 +45,6 @@ from aiaml_server.terminal import (
 
 if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank
-    from aiaml_server.cli.directories import Directory
 
 
 def formed(verb: Callable[..., Any]) -> Callable[..., Any]:
@@ -115,9 +113,11 @@ def list_(
         if telling := _tells_new(bank):
             shown = _noting_new(bank, shown, unseen)
         if data:
-            found = [_listed(*each, unseen if telling else None) for each in shown]
-            out_rows(found, data)
-            count = len(found)
+            rows = []
+            for name, memory in shown:
+                rows.append(fields(memory, name) | ({"new": name in unseen} if telling else {}))
+            out_rows(rows, data)
+            count = len(rows)
         else:
             count = _printed(shown, template)
         if not count:
@@ -181,11 +181,6 @@ def _noting_new(
         yield name, memory
 
 
-def _listed(name: str, memory: Memory, unseen: AbstractSet[str] | None) -> dict[str, Any]:
-    said = fields(memory, name)
-    return said if unseen is None else {**said, "new": name in unseen}
-
-
 def fields(memory: Memory, name: str) -> dict[str, Any]:
     """Return a memory as `recall` has it, the file that it stands in, and until when it holds."""
     return {
@@ -240,17 +235,6 @@ def show(ids: Sequence[str], raw: bool, template: str | None, data: str) -> None
                 _render(name, memory, rule=number > 0)
 
 
-def _elsewhere(memory_id: str) -> Directory | None:
-    """Return the first of the person's other directories in which a memory has this id."""
-    from aiaml_server.cli.dirs import known  # noqa: PLC0415 (reads the files of all clients)
-
-    for directory in known()[1:]:
-        with reading(directory.path) as bank, suppress(AiamlError):
-            if bank.find(memory_id):
-                return directory
-    return None
-
-
 def found_by(bank: MemoryBank, memory_id: str) -> list[tuple[str, Memory]]:
     """Return every memory that a person's (shortened) id names, with its file's name.
 
@@ -259,21 +243,22 @@ def found_by(bank: MemoryBank, memory_id: str) -> list[tuple[str, Memory]]:
     """
     if found := bank.find(memory_id):
         return found
-    raise Ended(told_elsewhere(memory_id) or _unknown(memory_id))
+    is_short = len(memory_id) < SHORTEST_ID
+    short = f"; an id is shortened to {SHORTEST_ID} characters at least" if is_short else ""
+    raise Ended(told_elsewhere(memory_id) or f"no memory has the id {memory_id}{short}")
 
 
 def told_elsewhere(memory_id: str) -> str:
     """Say in which other directory a memory is, and what to type; empty where it is in none."""
-    if not (place := _elsewhere(memory_id)):
-        return ""
-    program, _, verb = click.get_current_context().command_path.partition(" ")
-    command = f"{program} --dir {quote(place.name)} {verb} {memory_id}"
-    return f"memory {memory_id} is in {place.name}: `{command}`"
+    from aiaml_server.cli.dirs import known  # noqa: PLC0415 (reads the files of all clients)
 
-
-def _unknown(memory_id: str) -> str:
-    short = f"; an id is shortened to {SHORTEST_ID} characters at least"
-    return f"no memory has the id {memory_id}{short if len(memory_id) < SHORTEST_ID else ''}"
+    for place in known()[1:]:
+        with reading(place.path) as bank, suppress(AiamlError):
+            if bank.find(memory_id):
+                program, _, verb = click.get_current_context().command_path.partition(" ")
+                command = f"{program} --dir {quote(place.name)} {verb} {memory_id}"
+                return f"memory {memory_id} is in {place.name}: `{command}`"
+    return ""
 
 
 def _render(name: str, memory: Memory, *, rule: bool) -> None:
@@ -287,17 +272,13 @@ def _render(name: str, memory: Memory, *, rule: bool) -> None:
     file = marked_line(f"files/{name}")
     out(dim(wrapped(f"{', '.join(memory.topics)}  ·  {file}")))
     if memory.until:
-        out(dim(wrapped(marked_line(_end(memory)))))
+        over = "expired: it was to hold " if memory.expired(present()) else ""
+        end = f"{over}until {memory.until}"
+        if memory.ends is None:
+            end = f"until {memory.until!r}, which is no time: it holds without end"
+        out(dim(wrapped(marked_line(end))))
     out()
     out(rendered(content))
-
-
-def _end(memory: Memory) -> str:
-    """Say until when a memory holds."""
-    if memory.ends is None:
-        return f"until {memory.until!r}, which is no time: it holds without end"
-    over = "expired: it was to hold " if memory.expired(present()) else ""
-    return f"{over}until {memory.until}"
 
 
 # --- search ---------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from functools import partial
 
 import click
@@ -58,15 +58,12 @@ def web(port: int | None, no_browser: bool, idle: float) -> int:
         pages = [(own.name, settings()), *((each.name, settings_of(each.path)) for each in others)]
     else:
         pages = [("", settings())]
-    return serve(pages, dict(_shelves()), port, browser=not no_browser, idle=idle * 60)
-
-
-def _shelves() -> Iterator[tuple[str, Callable[[], Iterable[Note]]]]:
-    """Yield what shows what a toolset keeps, for each of ours that can be used here."""
+    shelves = {}  # of each toolset of ours that can be used here, what shows what it keeps
     for name in toolsets.OWN:
         manifest = toolsets.manifest(name)
         if manifest.notes and not toolsets.missing(manifest):
-            yield name, partial(_notes, manifest.notes)
+            shelves[name] = partial(_notes, manifest.notes)
+    return serve(pages, shelves, port, browser=not no_browser, idle=idle * 60)
 
 
 def _notes(place: str) -> Iterable[Note]:

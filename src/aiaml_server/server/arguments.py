@@ -40,7 +40,11 @@ class Arguments:
         """Derive the schema from the annotations of the tool's function."""
         self._tool = tool
         parameters = inspect.signature(tool.call, eval_str=True).parameters.values()
-        keys = {each.name: _annotation(each) for each in parameters}
+        keys: dict[str, Any] = {}
+        for each in parameters:
+            may_be_absent = each.default is not each.empty
+            kind = cast(Any, NotRequired)[each.annotation] if may_be_absent else each.annotation
+            keys[each.name] = kind
         self._adapter: TypeAdapter[Any] = TypeAdapter(TypedDict("Given", keys))  # type: ignore[operator]
         told = self._adapter.json_schema()
         self.schema = plain(told, told.get("$defs", {}))
@@ -95,20 +99,8 @@ class Arguments:
         return f"it came as text: send the {form} itself{such}"
 
 
-def _annotation(parameter: inspect.Parameter) -> Any:
-    """Return a parameter's annotation as that of a key; one with a default may be left out."""
-    if parameter.default is parameter.empty:
-        return parameter.annotation
-    return cast(Any, NotRequired)[parameter.annotation]
-
-
 def plain(schema: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema whose every part says its one type, without titles, references and null.
-
-    Args:
-        schema: as pydantic derives it.
-        known: what it may refer to, by name.
-    """
+    """Return a schema whose every part says its one type, without titles, references and null."""
     schema = _resolved(schema, known)
     if "anyOf" in schema:
         (only,) = [each for each in schema["anyOf"] if each.get("type") != "null"]

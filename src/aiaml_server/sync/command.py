@@ -147,7 +147,21 @@ class Git:
             GitMissing: there is no git.
             GitFailed: it failed, or took too long.
         """
-        process = self._started(verb, words, variables or {}, options, with_input=stdin is not None)
+        fixed = [word for pair in _OPTIONS.items() for word in ("-c", "=".join(pair))]
+        private = verb != "push"
+        if not private:
+            fixed.extend(_PRIVATE)
+        with self._lock:
+            if self._ended:
+                raise GitFailed(verb, "not run, because the server is closing")
+            process = _start(
+                self._base,
+                [*self.prefix, _program(), *fixed, *options, verb, *words],
+                {**self.variables, **(variables or {})},
+                with_input=stdin is not None,
+                private=private,
+            )
+            self._running.add(process)
         try:
             output, complaint = _finish(process, stdin, seconds, meanwhile)
         except BaseException as error:
@@ -162,40 +176,11 @@ class Git:
         if process.returncode:
             # These tell the half of it on standard output.
             said = complaint + output if verb in ("push", "fsck") else complaint or output
-            raise GitFailed(verb, self._without_secrets(said))
+            text = said.decode("utf-8", "replace")
+            for secret in self.secrets:
+                text = text.replace(secret, "***")
+            raise GitFailed(verb, _WEB_USER.sub(r"\1***@", text))
         return output
-
-    def _started(
-        self,
-        verb: str,
-        words: Sequence[str],
-        variables: Mapping[str, str],
-        options: Sequence[str],
-        *,
-        with_input: bool,
-    ) -> Launcher.AutoInterrupt:
-        fixed = [word for pair in _OPTIONS.items() for word in ("-c", "=".join(pair))]
-        private = verb != "push"
-        if not private:
-            fixed.extend(_PRIVATE)
-        with self._lock:
-            if self._ended:
-                raise GitFailed(verb, "not run, because the server is closing")
-            process = _start(
-                self._base,
-                [*self.prefix, _program(), *fixed, *options, verb, *words],
-                {**self.variables, **variables},
-                with_input=with_input,
-                private=private,
-            )
-            self._running.add(process)
-        return process
-
-    def _without_secrets(self, output: bytes) -> str:
-        text = output.decode("utf-8", "replace")
-        for secret in self.secrets:
-            text = text.replace(secret, "***")
-        return _WEB_USER.sub(r"\1***@", text)
 
     def end(self) -> None:
         """Kill what runs, and run nothing any more."""

@@ -148,17 +148,11 @@ def compare(repository: Repository, head: str) -> Disk:
     certain = frozenset[bytes]()
     if moved:
         certain = frozenset(seen.held() | asked.recorded(repository.base))
-    arriving = _arriving(repository, head)
+    arriving: dict[bytes, Entry | None] = {}
+    if joining := repository.joining():  # an interrupted join has brought this, or has still to
+        changes = repository.changes(head or empty_tree(joining), joining)
+        arriving = {path: after for path, (_, after) in changes.items() if is_memory(path)}
     return Disk(repository.base, tree, here or {}, known, moved, certain, arriving)
-
-
-def _arriving(repository: Repository, head: str) -> dict[bytes, Entry | None]:
-    """Return what a join that was interrupted has brought, or has still to bring."""
-    joining = repository.joining()
-    if not joining:
-        return {}
-    changes = repository.changes(head or empty_tree(joining), joining)
-    return {path: after for path, (_, after) in changes.items() if is_memory(path)}
 
 
 # --- second: what was deleted ---------------------------------------------------------------------

@@ -197,9 +197,11 @@ def _bring_over(git: Git, base: Path, directory: Path, branch: str, new: Path) -
         place.check_files(each)
     git.variables["GIT_DIR"] = str(its)
     try:
-        tip = name_of(git, directory, branch) or _memories(git)
-        if not tip:
-            return
+        tip = name_of(git, directory, branch)
+        if not tip:  # then what a person has checked out, if that has memories
+            tip = quiet(git, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+            if not tip or not tree(git, tip):
+                return
         kept = {name: oid for name in _KEPT if (oid := name_of(git, directory, name))}
         asked = "".join(f"{oid}\n" for oid in dict.fromkeys((tip, *kept.values())))
         pack = str(new / "objects" / "pack" / "pack")
@@ -228,9 +230,3 @@ def _known(git: Git, log_of_ours: bytes) -> bytes:
     commits = {commit for line in lines for commit in line.split(b" ")[:2]}
     there = present(git, commits) | {commit for commit in commits if not commit.strip(b"0")}
     return b"".join(line for line in lines if there.issuperset(line.split(b" ")[:2]))
-
-
-def _memories(git: Git) -> str:
-    """Return the commit that a person has checked out, if it has memories; else empty."""
-    tip = quiet(git, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-    return tip if tip and tree(git, tip) else ""

@@ -141,19 +141,25 @@ class Disk:
             objection: says why a path with these bytes must not be committed; None if it may.
             was_there: whether a path had a version, by its object name, in an earlier commit.
         """
-
-        def is_old(path: bytes, oid: bytes) -> bool:
-            may_be = path in self.tree and (path not in self.known or self._is_gits(path))
-            return may_be and was_there(path, oid)
-
         for path in self.candidates:
-            data = self._read(path)
+            try:
+                data = read(self.base / os.fsdecode(path))
+            except Unfit as error:
+                entry = self.tree.get(path)
+                if not entry or entry.is_file:  # else git has no file there either
+                    self.unfit[path] = error.why
+                continue
             if data is None:
                 continue
             oid = object_name(data, like)
-            if self._is_news(path, oid, is_old) and self._may_travel(path, data, objection):
-                verb: Verb = "Update" if path in self.tree else "Add"
-                yield Step(verb, path, data), Sighting(oid, self.here[path])
+            if not self._is_news(path, oid, was_there):
+                continue
+            if why := objection(path, data):
+                also = ", and other machines have changed it since" if path in self.diverged else ""
+                self.held_back[path] = why._replace(sentence=why.sentence + also)
+                continue
+            verb: Verb = "Update" if path in self.tree else "Add"
+            yield Step(verb, path, data), Sighting(oid, self.here[path])
 
     def _is_gits(self, path: bytes) -> bool:
         """Whether a git of the person's may have written a file."""
@@ -162,16 +168,7 @@ class Disk:
             return status.st_mtime_ns <= self.moved
         return bool(self.moved)
 
-    def _read(self, path: bytes) -> bytes | None:
-        try:
-            return read(self.base / os.fsdecode(path))
-        except Unfit as error:
-            entry = self.tree.get(path)
-            if not entry or entry.is_file:  # else git has no file there either
-                self.unfit[path] = error.why
-            return None
-
-    def _is_news(self, path: bytes, oid: bytes, is_old: Callable[[bytes, bytes], bool]) -> bool:
+    def _is_news(self, path: bytes, oid: bytes, was_there: Callable[[bytes, bytes], bool]) -> bool:
         entry, arriving = self.tree.get(path), self.arriving.get(path)
         if arriving and arriving.oid == oid:
             return False
@@ -180,19 +177,14 @@ class Disk:
             return False
         before = self.known.get(path)
         others = entry if before and entry and before.oid != entry.oid else None
-        if is_old(path, oid) or (others and before and before.oid == oid):
+        may_be_old = entry and (not before or self._is_gits(path))
+        is_old = may_be_old and was_there(path, oid)
+        if is_old or (others and before and before.oid == oid):
             self.outdated[path] = (Entry(b"100644", oid), entry)
             return False
         if others:
             self.diverged[path] = others
         return True
-
-    def _may_travel(self, path: bytes, data: bytes, objection: Objection) -> bool:
-        why = objection(path, data)
-        if why:
-            also = ", and other machines have changed it since" if path in self.diverged else ""
-            self.held_back[path] = why._replace(sentence=why.sentence + also)
-        return not why
 
 
 def in_chunks(

@@ -65,7 +65,11 @@ class Untold(AiamlError, OSError):  # noqa: N818
 
 
 class Guard:
-    """Says of each file why it must not travel; as a person's choices were when it was made."""
+    """Says of each file why it must not travel; as a person's choices were when it was made.
+
+    Attributes:
+        choices: these; what two guards say of a file is the same where they are.
+    """
 
     def __init__(self, repository: Reading, *, secrets: bool) -> None:
         """Read the choices for the memories of a repository.
@@ -77,6 +81,7 @@ class Guard:
         self._released = released(repository.directory)
         self._erased = erased(repository.directory)
         self._kept = _kept(repository)
+        self.choices = secrets, self._released, self._erased, self._kept
         self._harmless: set[int] = set()  # hashes of what was looked into, and may travel
 
     def __call__(self, path: bytes, data: bytes) -> Problem | None:
@@ -99,15 +104,6 @@ class Guard:
             self._harmless.add(seen)
         return None
 
-    def __eq__(self, other: object) -> bool:
-        """Whether the choices are the same."""
-        return isinstance(other, Guard) and self._choices() == other._choices()
-
-    def _choices(self) -> tuple[object, ...]:
-        return self._secrets, self._released, self._erased, self._kept
-
-    __hash__ = None  # type: ignore[assignment]
-
 
 # --- released -------------------------------------------------------------------------------------
 
@@ -115,11 +111,6 @@ class Guard:
 def released(directory: Path) -> frozenset[bytes]:
     """Return the paths of the files that may travel whatever they hold."""
     return frozenset(_read(directory / "aiaml" / "released").split(b"\0"))
-
-
-def has_repository(base: Path) -> bool:
-    """Whether there is the repository that a release is noted in."""
-    return directory_of(base).is_dir()
 
 
 def release(base: Path, paths: Iterable[str]) -> None:
@@ -181,7 +172,10 @@ def _kept(repository: Reading) -> dict[bytes, str]:
     }
     if not any(map(_may_name_memories, rules.values())):
         return {}
-    names = [b"files/" + name for name in _listed(base / "files")]
+    names: list[bytes] = []
+    with suppress(OSError):
+        paths = (base / "files").iterdir()
+        names = sorted(b"files/" + os.fsencode(each.name) for each in paths)
     exact = {
         _line(os.fsdecode(name)[6:]).encode("utf-8", "surrogateescape"): name for name in names
     }
@@ -228,12 +222,6 @@ def _ignored(
         for source, line, pattern, path in zip(fields, fields, fields, fields, strict=False)
         if not pattern.startswith(b"!")
     }
-
-
-def _listed(directory: Path) -> list[bytes]:
-    with suppress(OSError):
-        return sorted(os.fsencode(each.name) for each in directory.iterdir())
-    return []
 
 
 def _may_name_memories(text: bytes) -> bool:

@@ -159,7 +159,11 @@ class History:
 
     def of(self, wanted: Wanted) -> list[Change]:
         """Return all that happened to the files asked for, newest first."""
-        commits = [each for each in self.commits if _may_touch(each, wanted)]
+        commits = []
+        for each in self.commits:
+            name = did(each.subject).name
+            if not name or " " in name or wanted(name):  # one blank may be several in the file's
+                commits.append(each)
         found = [change for group in self._changes(commits) for change in group]
         return [change for change in found if wanted(change.name)]
 
@@ -305,8 +309,3 @@ def time_of(text: str) -> int | None:
     if not text.isdecimal() or len(text) > len(str(_LATEST_TIME)):
         return None
     return time if (time := int(text)) < _LATEST_TIME else None
-
-
-def _may_touch(commit: Commit, wanted: Wanted) -> bool:
-    name = did(commit.subject).name
-    return not name or " " in name or wanted(name)  # which may be several blanks in the file's

@@ -48,11 +48,6 @@ def join(repository: Repository, theirs: str, committed: Committed) -> Joined:
     The files come first. Before them it is noted what they are brought up to, so that a join that
     is interrupted can be finished, and is not taken for news.
 
-    Args:
-        repository: ours.
-        theirs: the other machine's commit.
-        committed: what the last commit came to.
-
     Raises:
         Busy: a file was changed since it was committed; nothing of it is lost.
         OSError: the disk refused.
@@ -100,29 +95,19 @@ def _merge_cleaned(repository: Repository, ours: str, theirs: str, grown: tuple[
     if not mine or not their:
         return mine or their
     brought_back = their != theirs  # by a machine that still has the old history, perhaps
-    if brought_back and _has_only_merges(repository, mine, their):
-        return mine
+    if brought_back and repository.have_same_files(mine, their):
+        words = ("--no-merges", "--max-count=1", their, f"^{mine}")
+        if not repository.git.run("rev-list", *words):  # but for merges, nothing is new
+            return mine
     return merge(repository, mine, their, grown)
-
-
-def _has_only_merges(repository: Repository, ours: str, theirs: str) -> bool:
-    """Whether all that theirs has besides are merges of what is here, as it is here."""
-    if not repository.have_same_files(ours, theirs):
-        return False
-    return not repository.git.run("rev-list", "--no-merges", "--max-count=1", theirs, f"^{ours}")
 
 
 def merge(repository: Repository, ours: str, theirs: str, grown: tuple[str, str] = ("", "")) -> str:
     """Write, or find, a commit that holds both; return its name.
 
     Commits that are only ours are put on top of theirs, where both touch different memories. A new
-    machine, which has nothing but what every machine begins with, goes on from theirs.
-
-    Args:
-        repository: ours.
-        ours: our commit.
-        theirs: the other machine's.
-        grown: two commits of ours of which the first is known to lead to the second.
+    machine, which has nothing but what every machine begins with, goes on from theirs. Of the two
+    commits in `grown`, ours both, the first is known to lead to the second.
     """
     git = repository.git
     known = ours == theirs or grown == (theirs, ours)

@@ -135,7 +135,7 @@ def _telling(output: str) -> Iterator[str]:
 
 _WITHOUT = "or set AIAML_ENABLE_SYNC to false to do without."
 _BY_ITSELF = "It is tried again by itself."
-_CORRECT = "correct it, or remove it, where the server's environment is set."
+_CORRECT = "correct it, or remove it, where the server's environment is set; memories stay here"
 _MAKE_ROOM = "make room on the disk that holds the memories. Nothing is lost."
 _MOUNT = "the disk is mounted read-only; mount it so that it can be written."
 _OWN = "see that the memory directory and all in it belongs to you and can be written."

@@ -14,7 +14,7 @@ from pathlib import Path
 from aiaml_server.files import check_own
 from aiaml_server.sync import address, place
 from aiaml_server.sync.command import Git, GitFailed
-from aiaml_server.sync.trees import parted
+from aiaml_server.sync.trees import parted, sizes
 
 MAIN = "refs/heads/main"  # the branch that memories are committed to, here and at the remote
 NOBODY = "AIAML"  # whom commits are by where no name is configured
@@ -53,21 +53,18 @@ class Reading:
         return bool(self.head())
 
     def _use(self, directory: Path, branch: str) -> None:
-        self.directory, self.branch = directory, branch
-        self._check_files()
-        self.git.variables["GIT_DIR"] = str(directory)
-
-    def _check_files(self) -> None:
-        """See that git will wait for no pipe, and that what is ours in its directory is ours.
+        """Have git use this repository, in which it waits for no pipe, and what is ours is ours.
 
         Raises:
             NotOurs: something else is there.
         """
-        place.check_files(self.directory)
-        if check_own(self.directory / "aiaml", directory=True):
+        self.directory, self.branch = directory, branch
+        place.check_files(directory)
+        if check_own(directory / "aiaml", directory=True):
             for name in ("HEAD", "config"):
-                check_own(self.directory / "aiaml" / name)
-            address.clear(self.directory / "aiaml" / "remote")
+                check_own(directory / "aiaml" / name)
+            address.clear(directory / "aiaml" / "remote")
+        self.git.variables["GIT_DIR"] = str(directory)
 
     def head(self) -> str:
         """Return the newest commit of our branch; empty where there is none."""
@@ -86,13 +83,8 @@ class Reading:
 
     def small_objects(self, oids: Iterable[bytes], most: int) -> dict[bytes, bytes]:
         """Return what those hold that are there, and have no more than `most` bytes."""
-        names = list(dict.fromkeys(oids))
-        if not names:
-            return {}
-        asked = b"".join(oid + b"\n" for oid in names)
-        sizes = self.git.run("cat-file", "--batch-check=%(objectsize)", stdin=asked).splitlines()
-        found = zip(names, sizes, strict=True)
-        return self.objects([oid for oid, size in found if size.isdigit() and int(size) <= most])
+        found = sizes(self.git, dict.fromkeys(oids))
+        return self.objects([oid for oid, size in found.items() if size <= most])
 
     def said_of(self, commit: str, what: str) -> str:
         """Return what `git log` says of one commit, in a format of its own (see git-log(1))."""
@@ -105,11 +97,6 @@ class Reading:
 
 def name_of(git: Git, directory: Path, revision: str) -> str:
     """Return the object name that git understands by a revision; empty where there is none.
-
-    Args:
-        git: git in the repository.
-        directory: its git directory.
-        revision: what is asked for, such as "HEAD:files".
 
     Raises:
         GitFailed: git could not tell.

@@ -33,8 +33,6 @@ _HELPER_SECONDS = 7.0  # for a credential helper at first; more after each failu
 class Remote:
     """The remote at `url`, as seen from `repository`.
 
-    One that is spoken to `aside`, for once, leaves no trace where the one in use has its own.
-
     Attributes:
         was_another: whether the one before it had another address.
     """
@@ -45,12 +43,8 @@ class Remote:
         url: str,
         meanwhile: Callable[[], object],
         pace: Pace,
-        *,
-        aside: bool = False,
     ) -> None:
         self._repository = repository
-        self._place = "aiaml/aside" if aside else "aiaml"
-        self._seen = "refs/aiaml/aside" if aside else REMOTE
         self._url = os.path.expanduser(url) if url.startswith("~") else url  # noqa: PTH111
         self._meanwhile = meanwhile
         self.git = Git(repository.base)
@@ -62,7 +56,7 @@ class Remote:
 
     def prepare(self) -> None:
         """Set up the repository of our own."""
-        directory = self._repository.directory / self._place
+        directory = self._repository.directory / "aiaml"
         for each in (directory.parent, directory, directory / "refs", directory / "objects"):
             own_directory(each)
         sha256 = len(self._repository.head()) > 40
@@ -73,27 +67,22 @@ class Remote:
             config += _HELPER
         _have(directory / "config", config)
         was_another = _have(directory / "remote", section(self._url))
-        if self._seen == REMOTE:  # and not one that is used for once
-            remember(self._repository.base, self._url)
+        remember(self._repository.base, self._url)
         _have(directory / "HEAD", f"ref: {MAIN}\n")
         variables = self.git.variables
         if variables.get("GIT_DIR") == str(directory):
             return
         variables["GIT_DIR"] = variables["GIT_COMMON_DIR"] = str(directory)
         variables["GIT_OBJECT_DIRECTORY"] = str(self._repository.directory / "objects")
-        if was_another and self._known():
-            self._forget()
+        if was_another and self._known():  # what was seen at another address
+            self.git.run("update-ref", "-d", REMOTE)
+            self._repository.git.run("update-ref", "-d", REMOTE)
+            self.was_another = True
         persons = self._repository.configured("system", "global")
         configured = variables.get("GIT_SSH_COMMAND") or persons.get("core.sshcommand", "")
         if configured or "GIT_SSH" not in variables:
             variables["GIT_SSH_COMMAND"] = ssh_command(configured)
         self._receiving = self._receive_pack() if persons.get("core.hookspath") else []
-
-    def _forget(self) -> None:
-        """Forget what was seen at another address."""
-        self.git.run("update-ref", "-d", REMOTE)
-        self._repository.git.run("update-ref", "-d", self._seen)
-        self.was_another = True
 
     def fetch(self) -> tuple[str, bool]:
         """Return the commit that the remote has, once it is here too, and whether it is on main.
@@ -105,9 +94,16 @@ class Remote:
             GitFailed: it cannot be reached.
         """
         known = self._known()
-        if known and (theirs := self._fetched_main()):
-            self._check(theirs, known)
-            return theirs, True
+        if known:  # main is fetched without asking first what there is: one connection
+            try:
+                self._fetch(MAIN, self._pace.call)
+            except GitFailed as error:
+                if "couldn't find remote ref" not in error.output:
+                    raise
+            else:
+                theirs = self._known()
+                self._check(theirs, known)
+                return theirs, True
         refs = self.refs()
         branch = joined_branch(refs)
         if not branch:
@@ -132,18 +128,8 @@ class Remote:
     def record(self) -> None:
         """Have the repository know what the remote was last seen to have."""
         theirs = self._known()
-        if theirs and theirs != self._repository.name_of(self._seen):
-            self._repository.git.run("update-ref", self._seen, theirs)
-
-    def _fetched_main(self) -> str:
-        """Fetch main without asking first what there is: one connection; empty without a main."""
-        try:
-            self._fetch(MAIN, self._pace.call)
-        except GitFailed as error:
-            if "couldn't find remote ref" in error.output:
-                return ""
-            raise
-        return self._known()
+        if theirs and theirs != self._repository.name_of(REMOTE):
+            self._repository.git.run("update-ref", REMOTE, theirs)
 
     def _fetch(self, branch: str, seconds: float) -> None:
         words = ("--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
@@ -237,14 +223,14 @@ class Remote:
         self._call("ls-remote", f"--upload-pack={_MADE_FIRST}", "origin")
 
     def _known(self) -> str:
-        place = self._repository.directory / self._place
+        place = self._repository.directory / "aiaml"
         try:
             return name_of(self.git, place, REMOTE)
         except GitFailed:
             return ""
 
     def _call(self, verb: str, *words: str, seconds: float = 0.0) -> bytes:
-        trace = self._repository.directory / self._place / "trace"
+        trace = self._repository.directory / "aiaml" / "trace"
         web = self._url.lower().startswith(("http:", "https:"))
         patience = _HELPER_SECONDS * self._pace.call / CALL_SECONDS
         started = time.monotonic()

@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -23,7 +23,7 @@ from aiaml_server.sync.reading import NOBODY, Reading
 from aiaml_server.sync.seen import MARKER, Seen
 from aiaml_server.sync.stream import Step
 from aiaml_server.sync.theirs import Theirs
-from aiaml_server.sync.trees import Difference, changes, empty_tree, tree
+from aiaml_server.sync.trees import Difference, changes, empty_tree, sizes, tree
 from aiaml_server.sync.union import Copy, Entry, is_memory, renamed
 from aiaml_server.sync.worktree import MAX_FILE, Unfit, object_name, read
 
@@ -104,8 +104,12 @@ class Repository(Reading):
             return
         if not place.earlier(self.base):
             for name, text in _OWN_FILES.items():
-                with suppress(FileExistsError):
-                    _create(self.base / name, text)
+                path = self.base / name
+                with (
+                    suppress(FileExistsError),
+                    open(path, "x", encoding="utf-8", opener=private) as file,
+                ):
+                    file.write(text)
         convert.create(self.git, self.base, directory)
         log.info("Created a git repository in %s", self.base)
 
@@ -235,9 +239,14 @@ class Repository(Reading):
         return self.write_commits(stream.commits([steps], self.branch, "", self.who()))
 
     def who(self) -> str:
-        """Return whom our commits are by."""
+        """Return whom our commits are by: as the person has configured; for either, else, us."""
         if not self._identity:
-            self._identity = _identity(self.configured())
+            said, parts = self.configured(), []
+            for part, default in (("name", NOBODY), ("email", _NOWHERE)):
+                own = os.environ.get(f"GIT_COMMITTER_{part.upper()}")
+                given = own or said.get(f"committer.{part}") or said.get(f"user.{part}", "")
+                parts.append(re.sub(_CRUD, "", given).strip() or default)
+            self._identity = "{} <{}>".format(*parts)
         return self._identity
 
     def configured(self, *scopes: str) -> dict[str, str]:
@@ -268,12 +277,6 @@ class Repository(Reading):
             self._looked = True
             return self.name_of(JOINING)
         return ""
-
-    def cut_logs(self) -> None:
-        """Have git's logs of our branch not lead to what it was before."""
-        words = ("--expire=never", "--expire-unreachable=now", self.branch, "HEAD")
-        with suppress(GitFailed):  # there is none
-            self.git.run("reflog", "expire", *words)
 
     def write_copies(self, copies: Sequence[Copy], like: bytes) -> dict[bytes, Entry]:
         """Write the versions that get a name of their own; return their entries.
@@ -306,7 +309,7 @@ class Repository(Reading):
             that were left out.
         """
         changes = self.changes(theirs or empty_tree(ours), ours)
-        entries = {path: after for path, (_, after) in changes.items() if after}
+        entries = self.entries(theirs, ours)
         lacking = {path: each for path, each in entries.items() if each.oid in left_out}
         wanted = [(path, *entry) for path, entry in changes.items() if path not in lacking]
         if not wanted:
@@ -343,25 +346,7 @@ class Repository(Reading):
         Raises:
             GitFailed: the repository has lost one.
         """
-        if not oids:
-            return {}
-        asked = b"".join(oid + b"\n" for oid in oids)
-        sizes = self.git.run("cat-file", "--batch-check=%(objectsize)", stdin=asked).splitlines()
-        if lost := [size for size in sizes if size.endswith(b" missing")]:
-            raise GitFailed("cat-file", f"missing object {lost[0].split()[0].decode()}")
-        return dict(zip(oids, map(int, sizes), strict=True))
-
-
-def _identity(said: Mapping[str, str]) -> str:
-    """Return the name and the address that the person has configured; for either, else, our own."""
-
-    def configured(part: str, default: str) -> str:
-        given = os.environ.get(f"GIT_COMMITTER_{part.upper()}") or said.get(f"committer.{part}")
-        return re.sub(_CRUD, "", given or said.get(f"user.{part}", "")).strip() or default
-
-    return f"{configured('name', NOBODY)} <{configured('email', _NOWHERE)}>"
-
-
-def _create(path: Path, text: str) -> None:
-    with open(path, "x", encoding="utf-8", opener=private) as file:
-        file.write(text)
+        found = sizes(self.git, oids)
+        if lost := [oid for oid in oids if oid not in found]:
+            raise GitFailed("cat-file", f"missing object {lost[0].decode()}")
+        return found

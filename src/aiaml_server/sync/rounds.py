@@ -8,7 +8,6 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from aiaml_server.errors import AiamlError, InvalidSetting
@@ -46,9 +45,6 @@ class Outrun(AiamlError):  # noqa: N818
     """Other machines were faster with every push. It is no failure: their memories have arrived."""
 
 
-_CORRECT = "correct it, or remove it, where the server's environment is set; memories stay here"
-
-
 class Rounds:
     """The rounds of one process on one base directory; used by one thread."""
 
@@ -59,7 +55,6 @@ class Rounds:
         progress: Progress | None = None,
         missing: Missing = "",
         *,
-        aside: bool = False,
         erase: Marks = frozenset(),
     ) -> None:
         self._settings = settings
@@ -77,10 +72,7 @@ class Rounds:
         if settings.remote and not settings.remote_error:
             from aiaml_server.sync.remote import Remote  # noqa: PLC0415 (many have none)
 
-            self._remote = Remote(
-                self._repository, settings.remote, self._commit, self.pace, aside=aside
-            )
-        self._aside = aside  # the remote is another one than that in use here
+            self._remote = Remote(self._repository, settings.remote, self._commit, self.pace)
         self._outgoing = Outgoing(self._repository)
         self._guard: Guard | None = None
         self._committed = Committed(0, {})  # what the last commit came to
@@ -151,12 +143,8 @@ class Rounds:
         return before
 
     def _tell(self, before: Status) -> None:
-        after = self._status
-        if self._aside:
-            committed, held_back = after.last_commit, after.held_back
-            after = replace(before, last_commit=committed, held_back=held_back)
-        if after != before:
-            after.write(self._settings.base)
+        if self._status != before:
+            self._status.write(self._settings.base)
 
     def _round(self, *, last: bool) -> None:
         self._repository.prepare()
@@ -186,8 +174,8 @@ class Rounds:
     def _commit(self) -> None:
         self.progress.begin("saving")
         guard = self._new_guard()
-        if guard != self._guard:  # which remembers what it has looked into
-            self._guard = guard
+        if not self._guard or guard.choices != self._guard.choices:
+            self._guard = guard  # else the one stays that remembers what it has looked into
         committed = commit(self._repository, self._guard, self._missing)
         self.progress.committed += committed.number
         self.progress.forgotten += committed.forgotten
@@ -350,8 +338,6 @@ class Rounds:
                 self._status.recovered()  # the remote answers, and what others did has arrived
                 return
             self.problem = OUTRUN
-        elif isinstance(error, InvalidSetting):
-            self.problem = Problem("address", str(error), _CORRECT)
         else:
             self.problem = problem_of(error)
         told = not self._another_succeeds()

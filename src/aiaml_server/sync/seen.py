@@ -112,11 +112,7 @@ class Seen:
 
     def held(self) -> set[bytes]:
         """Return the files whose deletion waits for a person's word."""
-        try:
-            with self._opened(write=False) as connection:
-                return {path for (path,) in connection.execute("SELECT path FROM held")}
-        except (OSError, sqlite3.Error):
-            return set()
+        return {path for (path,) in self._rows_of("SELECT path FROM held")}
 
     def hold(self, paths: Iterable[bytes]) -> None:
         """Note these as the files whose deletion waits for a person's word."""
@@ -127,11 +123,13 @@ class Seen:
 
     def anything(self) -> bool:
         """Whether any file was ever seen, in this directory or in another of its name."""
-        try:
-            with self._opened(write=False) as connection:
-                return connection.execute("SELECT 1 FROM seen LIMIT 1").fetchone() is not None
-        except (OSError, sqlite3.Error):
-            return False
+        return bool(self._rows_of("SELECT 1 FROM seen LIMIT 1"))
+
+    def _rows_of(self, statement: str) -> list[tuple[bytes]]:
+        """Return the rows of a query; none where there is no record that can be read."""
+        with suppress(OSError, sqlite3.Error), self._opened(write=False) as connection:
+            return connection.execute(statement).fetchall()
+        return []
 
     def note(self, sightings: Mapping[bytes, Sighting | None]) -> None:
         """Add what was seen now; None for a file that is gone and whose deletion is committed.
@@ -159,7 +157,12 @@ class Seen:
             connection.execute("INSERT INTO place VALUES (?, ?, ?, ?)", (*place, listed))
             gone = ((path,) for path, sighting in sightings.items() if not sighting)
             connection.executemany("DELETE FROM seen WHERE path = ?", gone)
-            connection.executemany("REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?)", _rows(sightings))
+            rows = [
+                (path, sighting.oid, *(sighting.stamp or (None,) * 4))
+                for path, sighting in sightings.items()
+                if sighting
+            ]
+            connection.executemany("REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?)", rows)
             connection.commit()
 
     def _is_here(self, connection: sqlite3.Connection) -> bool:
@@ -192,12 +195,6 @@ def _in_memory(_directory: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", check_same_thread=False)
     connection.executescript(_TABLES)
     return connection
-
-
-def _rows(sightings: Mapping[bytes, Sighting | None]) -> Iterable[tuple[object, ...]]:
-    for path, sighting in sightings.items():
-        if sighting:
-            yield (path, sighting.oid, *(sighting.stamp or (None,) * 4))
 
 
 def _place(directory: Path) -> Place | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from aiaml_server.sync.command import Git, GitFailed
 from aiaml_server.sync.union import Entry, is_memory
@@ -105,6 +105,16 @@ def _directories(name: bytes, tree: bytes) -> tuple[int, Counter[bytes]]:
             found[tree[end : end + width].hex().encode()] += 1
         at, count = end + width, count + 1
     return count, found
+
+
+def sizes(git: Git, oids: Iterable[bytes]) -> dict[bytes, int]:
+    """Return the bytes that objects have, by their names, of those that are there."""
+    asked = b"".join(oid + b"\n" for oid in oids)
+    if not asked:
+        return {}
+    told = git.run("cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=asked)
+    fields = (line.rpartition(b" ") for line in told.splitlines())
+    return {name: int(size) for name, _, size in fields if size.isdigit()}
 
 
 def parted(output: bytes) -> dict[bytes, bytes]:

@@ -20,6 +20,7 @@ from aiaml_server.sync.command import Git
 from aiaml_server.sync.forgetting.rewrite import FILE, Marks, mark, marks_in, with_copies, without
 from aiaml_server.sync.place import notes_of
 from aiaml_server.sync.stream import EXPORTED, Commit, exported
+from aiaml_server.sync.trees import sizes
 
 log = logging.getLogger(__name__)
 
@@ -187,9 +188,7 @@ class Erasure:
 
 def present(git: Git, names: Iterable[bytes]) -> set[bytes]:
     """Return which objects there are."""
-    asked = b"".join(each + b"\n" for each in names)
-    lines = git.run("cat-file", "--batch-check", stdin=asked).splitlines() if asked else []
-    return {line.split(b" ")[0] for line in lines if not line.endswith(b" missing")}
+    return set(sizes(git, names))
 
 
 def _read(path: Path) -> bytes:
