@@ -23,11 +23,9 @@ _OPENS = re.compile(
     rf"(?P<indent>[ \t]*){_WORDS}"
     rf"(?:{_KINDS}\s+(?:\((?:\w+\s+)?\*?(?P<of>\w+)(?!\w)[^)]*\)\s*)?(?P<name>[A-Za-z_$][\w$]*)"
     r"|(?:const|let|var|val|static)\s+(?P<variable>[A-Za-z_$][\w$]*)\b(?=[^=]*=)"
-    r"|(?P<method>[A-Za-z_$#][\w$]*)\s*(?:<[^<>]*>)?\([^;]*\{\s*$"
-    r"|(?P<field>[A-Za-z_$#][\w$]*)\s*(?::[^=]*)?=\s*(?:async\s*)?\([^;]*=>)"
-)
-_BEGINS = re.compile(  # one whose parameters stand on lines of their own
-    rf"[ \t]*{_WORDS}(?P<name>[A-Za-z_$#][\w$]*)(?:\s*(?::[^=]*)?=\s*(?:async\s*)?)?[<(]\s*$"
+    r"|(?P<method>[A-Za-z_$#][\w$]*)(?:\s*(?:<[^<>]*>)?\([^;]*\{\s*$"
+    r"|\s*(?::[^=]*)?=\s*(?:async\s*)?\([^;]*=>"
+    r"|(?P<below>(?:\s*(?::[^=]*)?=\s*(?:async\s*)?)?[<(]\s*$)))"
 )
 _NO_METHODS = {"if", "for", "while", "switch", "catch", "with", "return", "function", "match"}
 MOST_LINES = 5000  # that are looked at, upwards
@@ -92,12 +90,10 @@ def _means(full: str, name: str) -> bool:
 def _opened(lines: Sequence[str], number: int) -> str:
     """Return the name of the definition that a line opens, with its type's where that is said."""
     found = _OPENS.match(lines[number - 1])
-    if not found:
-        begun = _BEGINS.match(lines[number - 1])
-        is_one = begun and begun["name"] not in _NO_METHODS and _opens_below(lines, number)
-        return begun["name"] if begun and is_one else ""
-    name = found["name"] or found["variable"] or found["method"] or found["field"]
-    if name in _NO_METHODS:
+    name = found and (found["name"] or found["variable"] or found["method"])
+    if not found or name in _NO_METHODS:
+        return ""
+    if found["below"] and not _opens_below(lines, number):
         return ""
     return f"{found['of']}.{name}" if found["of"] else str(name)
 

@@ -395,10 +395,6 @@ def _nearest(places: list[tuple[str, int]], path: str) -> list[tuple[str, int]]:
     return beside if len(beside) == 1 else places
 
 
-def _first_of(citation: Citation) -> str:
-    return (citation.snippet or "").strip().partition("\n")[0].strip()
-
-
 def _elsewhere(citation: Citation, sources: Sources, why: str) -> Checked:
     """Look for the snippet in the files of the same name, then in all others of its kind."""
     wanted = lines_of(citation.snippet)
@@ -423,7 +419,8 @@ _MOST_PLACES = 20  # of one citation in an answer
 def _in_any(citation: Citation, wanted: list[str], sources: Sources) -> list[tuple[str, int]]:
     """Return where the snippet stands in files of any name; with its neighbours, if it has any."""
     near = [each for each in (citation.before, citation.after) if each]
-    paths = sources.others(citation.path, _first_of(citation), near)
+    first, _, _ = (citation.snippet or "").strip().partition("\n")
+    paths = sources.others(citation.path, first.strip(), near)
     if not near:
         places = _places(paths, wanted, citation, sources)
         return places if _size(wanted) >= SHORT and len(places) == 1 else []
