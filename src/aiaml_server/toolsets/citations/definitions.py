@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 _PYTHON = (".py", ".pyi")
 _WORDS = (
@@ -68,11 +69,8 @@ def _decorated(lines: Sequence[str], number: int, indent: int) -> str:
 def named(text: str, kind: str, name: str) -> list[int]:
     """Return on which lines a definition of a name stands, such as `price` or `Shop.price`."""
     if kind in _PYTHON:
-        try:
+        with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
             found = dict(_of_python(ast.parse(text)))
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            pass
-        else:
             return sorted(line for line, each in found.items() if _means(each, name))
     lines = text.split("\n")
     last = name.rpartition(".")[2]
@@ -100,8 +98,7 @@ def _opened(lines: Sequence[str], number: int) -> str:
 
 def _opens_below(lines: Sequence[str], number: int) -> bool:
     """Say whether parameters that begin on a line end on one that opens a block."""
-    line = lines[number - 1]
-    indent = line[: len(line) - len(line.lstrip())]
+    indent, _, _ = lines[number - 1].partition(lines[number - 1].strip())
     for line in lines[number : number + _MOST_DECORATING]:
         if not line.startswith((f"{indent} ", f"{indent}\t")) and line.strip():
             if not line.startswith((f"{indent})", f"{indent}>")):
