@@ -46,9 +46,8 @@ def recorded(given: Citation, sources: Sources, *, start: str = "") -> tuple[Cit
         )
     source = _source(given, cited.path, sources)
     if why := sources.private(cited.path):
-        return replace(
-            cited, snippet=None, before=None, after=None, times=None, nth=None, within=None
-        ), [f"{cited.path}: {why}, so none of its text is kept; its change is not noticed"]
+        warning = f"{cited.path}: {why}, so none of its text is kept; its change is not noticed"
+        return Citation(cited.path, cited.line), [warning]
     if said.name:
         cited = replace(cited, line=_definition(cited.path, said.name, source))
     if not lines_of(cited.snippet):
@@ -107,24 +106,15 @@ def _definition(path: str, name: str, source: Source) -> int:
 
 def _with_lines(cited: Citation, first: int, last: int, source: Source) -> Citation:
     """Return the citation with the text of some lines."""
-    if first == last:
-        return _with_whole_line(cited, first, source)
-    text = dedent("\n".join(source.lines[first - 1 : last]).expandtabs()).rstrip()
-    if not text.strip() or not source.lines[first - 1].strip():
+    lines = source.lines[first - 1 : last]
+    if not lines[0].strip():
         raise InvalidCitation(f"citations: line {first} of {cited.path} is empty")
+    text = lines[0].strip() if first == last else dedent("\n".join(lines).expandtabs()).rstrip()
     if len(text) > LONGEST_SNIPPET:
+        which = f"line {first}" if first == last else f"lines {first} to {last}"
         raise InvalidCitation(
-            f"citations: lines {first} to {last} of {cited.path} are longer than 4,000 characters"
+            f"citations: {which} of {cited.path} would be more than 4,000 characters"
         )
-    return replace(cited, snippet=text)
-
-
-def _with_whole_line(cited: Citation, line: int, source: Source) -> Citation:
-    text = source.lines[line - 1].strip()
-    if not text:
-        raise InvalidCitation(f"citations: line {line} of {cited.path} is empty")
-    if len(text) > LONGEST_SNIPPET:
-        raise InvalidCitation(f"citations: line {line} of {cited.path} is too long to be cited")
     return replace(cited, snippet=text)
 
 
@@ -144,7 +134,7 @@ def _with_line(cited: Citation, source: Source) -> tuple[Citation, list[str]]:
         return cited, [f"{cited.path}: the snippet is not in it{hint}"]
     at = min(found, key=lambda each: abs(each - line))
     if is_part:
-        cited = _with_whole_line(cited, at, source)
+        cited = _with_lines(cited, at, at, source)
     warnings = []
     if line and at != line:
         warnings = [f"{cited.path}: the snippet is on line {at}, not on line {line}; {at} is kept"]
@@ -157,7 +147,7 @@ def _with_line(cited: Citation, source: Source) -> tuple[Citation, list[str]]:
 def _with_neighbours(cited: Citation, source: Source) -> Citation:
     """Keep what tells a snippet from others like it: the lines around it, and where it belongs."""
     wanted = lines_of(cited.snippet)
-    cited = replace(cited, before=None, after=None, times=None, nth=None, within=None)
+    cited = Citation(cited.path, cited.line, cited.snippet)
     if cited.line is None or not source.is_at(wanted, cited.line):
         return cited
     found = source.find(wanted)

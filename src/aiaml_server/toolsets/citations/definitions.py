@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 _PYTHON = (".py", ".pyi")
 _WORDS = (
@@ -23,11 +24,9 @@ _OPENS = re.compile(
     rf"(?P<indent>[ \t]*){_WORDS}"
     rf"(?:{_KINDS}\s+(?:\((?:\w+\s+)?\*?(?P<of>\w+)(?!\w)[^)]*\)\s*)?(?P<name>[A-Za-z_$][\w$]*)"
     r"|(?:const|let|var|val|static)\s+(?P<variable>[A-Za-z_$][\w$]*)\b(?=[^=]*=)"
-    r"|(?P<method>[A-Za-z_$#][\w$]*)\s*(?:<[^<>]*>)?\([^;]*\{\s*$"
-    r"|(?P<field>[A-Za-z_$#][\w$]*)\s*(?::[^=]*)?=\s*(?:async\s*)?\([^;]*=>)"
-)
-_BEGINS = re.compile(  # one whose parameters stand on lines of their own
-    rf"[ \t]*{_WORDS}(?P<name>[A-Za-z_$#][\w$]*)(?:\s*(?::[^=]*)?=\s*(?:async\s*)?)?[<(]\s*$"
+    r"|(?P<method>[A-Za-z_$#][\w$]*)(?:\s*(?:<[^<>]*>)?\([^;]*\{\s*$"
+    r"|\s*(?::[^=]*)?=\s*(?:async\s*)?\([^;]*=>"
+    r"|(?P<below>(?:\s*(?::[^=]*)?=\s*(?:async\s*)?)?[<(]\s*$)))"
 )
 _NO_METHODS = {"if", "for", "while", "switch", "catch", "with", "return", "function", "match"}
 MOST_LINES = 5000  # that are looked at, upwards
@@ -70,11 +69,8 @@ def _decorated(lines: Sequence[str], number: int, indent: int) -> str:
 def named(text: str, kind: str, name: str) -> list[int]:
     """Return on which lines a definition of a name stands, such as `price` or `Shop.price`."""
     if kind in _PYTHON:
-        try:
+        with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
             found = dict(_of_python(ast.parse(text)))
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            pass
-        else:
             return sorted(line for line, each in found.items() if _means(each, name))
     lines = text.split("\n")
     last = name.rpartition(".")[2]
@@ -92,20 +88,17 @@ def _means(full: str, name: str) -> bool:
 def _opened(lines: Sequence[str], number: int) -> str:
     """Return the name of the definition that a line opens, with its type's where that is said."""
     found = _OPENS.match(lines[number - 1])
-    if not found:
-        begun = _BEGINS.match(lines[number - 1])
-        is_one = begun and begun["name"] not in _NO_METHODS and _opens_below(lines, number)
-        return begun["name"] if begun and is_one else ""
-    name = found["name"] or found["variable"] or found["method"] or found["field"]
-    if name in _NO_METHODS:
+    name = found and (found["name"] or found["variable"] or found["method"])
+    if not found or name in _NO_METHODS:
+        return ""
+    if found["below"] and not _opens_below(lines, number):
         return ""
     return f"{found['of']}.{name}" if found["of"] else str(name)
 
 
 def _opens_below(lines: Sequence[str], number: int) -> bool:
     """Say whether parameters that begin on a line end on one that opens a block."""
-    line = lines[number - 1]
-    indent = line[: len(line) - len(line.lstrip())]
+    indent, _, _ = lines[number - 1].partition(lines[number - 1].strip())
     for line in lines[number : number + _MOST_DECORATING]:
         if not line.startswith((f"{indent} ", f"{indent}\t")) and line.strip():
             if not line.startswith((f"{indent})", f"{indent}>")):

@@ -167,20 +167,20 @@ def _in_its_file(
     if not found and not citation.is_whole and len(wanted) == 1:
         found = _parts(source, wanted[0], citation.line)
     if found:
-        return _verdict(citation, citation.path, found)
+        return _verdict(citation, found)
     others = source.find(wanted)
     anew = _anew(source, wanted, citation, siblings, others)
     if anew:
         note = "the same code, set differently"
-        return _verdict(citation, citation.path, anew, note, REFORMATTED)
+        return _verdict(citation, anew, note, REFORMATTED)
     left = _left(source, wanted, citation, others)
-    places = tuple((citation.path, at) for at in left)
     note = "one of several such lines has gone, and nothing tells which"
-    return (
-        Checked(citation, AMBIGUOUS, CONFIDENCE[AMBIGUOUS], note=note, places=places)
-        if places
-        else None
-    )
+    return _ambiguous(citation, [(citation.path, at) for at in left], note) if left else None
+
+
+def _ambiguous(citation: Citation, places: Sequence[tuple[str, int]], note: str) -> Checked:
+    shown = tuple(places[:_MOST_PLACES])
+    return Checked(citation, AMBIGUOUS, CONFIDENCE[AMBIGUOUS], note=note, places=shown)
 
 
 def _left(
@@ -212,15 +212,14 @@ def lines_of(snippet: str | None) -> list[str]:
 
 
 def _verdict(
-    citation: Citation, path: str, lines: Sequence[int], note: str = "", verdict: str = ""
+    citation: Citation, lines: Sequence[int], note: str = "", verdict: str = ""
 ) -> Checked:
-    """Return the verdict on a citation that stands on one of some lines of a file."""
+    """Return the verdict on a citation that stands on one of some lines of its file."""
     if len(lines) > 1:
         note = "the snippet is there several times, and nothing tells which is meant"
-        places = tuple((path, each) for each in lines[:_MOST_PLACES])
-        return Checked(citation, AMBIGUOUS, CONFIDENCE[AMBIGUOUS], note=note, places=places)
+        return _ambiguous(citation, [(citation.path, each) for each in lines], note)
     verdict = verdict or (OK if citation.line in (lines[0], None) else MOVED)
-    return Checked(citation, verdict, CONFIDENCE[verdict], path, lines[0], note)
+    return Checked(citation, verdict, CONFIDENCE[verdict], citation.path, lines[0], note)
 
 
 def _in(
@@ -395,25 +394,18 @@ def _nearest(places: list[tuple[str, int]], path: str) -> list[tuple[str, int]]:
     return beside if len(beside) == 1 else places
 
 
-def _first_of(citation: Citation) -> str:
-    return (citation.snippet or "").strip().partition("\n")[0].strip()
-
-
 def _elsewhere(citation: Citation, sources: Sources, why: str) -> Checked:
     """Look for the snippet in the files of the same name, then in all others of its kind."""
     wanted = lines_of(citation.snippet)
-    places: list[tuple[str, int]] = []
-    if wanted:
-        places = _places(sources.namesakes(citation.path), wanted, citation, sources)
-    if wanted and not places:
-        places = _in_any(citation, wanted, sources)
+    if not wanted:
+        return Checked(citation, MISSING, 0.0, note=why)
+    places = _places(sources.namesakes(citation.path), wanted, citation, sources)
+    places = places or _in_any(citation, wanted, sources)
     if not places:
         return Checked(citation, MISSING, 0.0, note=why)
     if len(places) > 1:
         found_in = ", ".join(dict.fromkeys(path for path, _ in places))
-        note = f"{why}; the snippet is in {found_in}"
-        places = places[:_MOST_PLACES]
-        return Checked(citation, AMBIGUOUS, CONFIDENCE[AMBIGUOUS], note=note, places=tuple(places))
+        return _ambiguous(citation, places, f"{why}; the snippet is in {found_in}")
     return Checked(citation, RENAMED, CONFIDENCE[RENAMED], *places[0])
 
 
@@ -423,7 +415,8 @@ _MOST_PLACES = 20  # of one citation in an answer
 def _in_any(citation: Citation, wanted: list[str], sources: Sources) -> list[tuple[str, int]]:
     """Return where the snippet stands in files of any name; with its neighbours, if it has any."""
     near = [each for each in (citation.before, citation.after) if each]
-    paths = sources.others(citation.path, _first_of(citation), near)
+    first, _, _ = (citation.snippet or "").strip().partition("\n")
+    paths = sources.others(citation.path, first.strip(), near)
     if not near:
         places = _places(paths, wanted, citation, sources)
         return places if _size(wanted) >= SHORT and len(places) == 1 else []
@@ -456,8 +449,7 @@ def _places(
 
 def _without_snippet(citation: Citation, source: Source) -> Checked:
     if citation.line is not None and citation.line > len(source.lines):
-        note = f"the file has {len(source.lines)} lines"
-        return Checked(citation, MISSING, 0.0, note=note)
+        return Checked(citation, MISSING, 0.0, note=f"the file has {len(source.lines)} lines")
     note = "there is no snippet to compare"
     return Checked(citation, OK, WITHOUT_SNIPPET, citation.path, citation.line, note)
 
