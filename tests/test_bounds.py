@@ -574,7 +574,7 @@ ROWS = (
         HEADS,
         a_source("a.md", "okf"),
         "",
-        ("exchange.okf._concept", "exchange.okf._faithful"),
+        ("exchange.okf._faithful",),
     ),
     Row(
         "a note that `semantic` imports",
