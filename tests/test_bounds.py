@@ -75,7 +75,9 @@ OTHERS = {
     "exchange.page._part": OURS,
     "exchange.archives.piped": "test_import_sources: a pipe that brings too much is refused",
     "exchange.archives.unpacked": "test_import_sources: a zip has at most so many bytes and files",
+    "exchange.okf._conforms": "a memory that is exported, whose frontmatter has a row",
     "exchange.plan._place": "one line of a memory's frontmatter, which has a row",
+    "exchange.shapes._packed": "it writes",
     "exchange.shapes.archive": "the person's own memories, each with the limit of its row",
     "exchange.walk.beginning": "256 KiB of a file, to tell what it is",
     "files.Lock._marked": "as many bytes as the mark has",
@@ -571,7 +573,7 @@ ROWS = (
         HEADS,
         a_source("a.md", "okf"),
         "",
-        ("exchange.okf._concept", "exchange.okf._faithful"),
+        ("exchange.okf._faithful",),
     ),
     Row(
         "a note that `semantic` imports",

@@ -126,7 +126,7 @@ def test_a_format_that_cannot_be_told_is_asked_for(
 ) -> None:
     """By the endings that there are."""
     assert main(["export", "--to", "memories.xml"]) == 2
-    assert ".jsonl, .zip, .md, .html" in capsys.readouterr().err
+    assert ".jsonl, .okf.zip, .zip, .md, .html" in capsys.readouterr().err
     assert bank.names()
 
 
