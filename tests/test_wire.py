@@ -197,7 +197,7 @@ def test_the_end_before_there_is_a_loop_is_told_to_it(ends: tuple[int, int]) -> 
 
 DYING = """
 import os, sys, time
-from aiaml_server.format.invisible import LogFormatter
+from aiaml_server.format.logs import LogFormatter
 from aiaml_server.server import logs
 from aiaml_server.server.wire import Wire
 wire = Wire.claim()

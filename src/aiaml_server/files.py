@@ -9,7 +9,6 @@ deleted below a base directory goes through this module; it follows no link, and
 from __future__ import annotations
 
 import errno
-import logging
 import os
 import re
 import stat
@@ -20,9 +19,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from aiaml_server.errors import MalformedFile, NotOurs, TooLarge
+
+if TYPE_CHECKING:
+    import logging
 
 __all__ = [
     "Hold",
@@ -41,8 +43,6 @@ __all__ = [
     "write_atomic",
 ]
 
-log = logging.getLogger(__name__)
-
 TEMPORARY = ".tmp"  # ends the name of a file that is still being written
 _TEMPORARY = re.compile(r"\.aiaml-[0-9a-f]{16,}\.tmp")  # 64 bits of chance: no person's name
 _POLL_SECONDS = 0.002
@@ -59,6 +59,13 @@ _LOCAL = frozenset(  # the kernel's numbers for file systems
 )
 _BLOCK = 1024 * 1024
 _TELLS = (5, 8)  # the Linux whose syncfs tells what could not be written
+
+
+def log_of(module: str) -> logging.Logger:
+    """Return the log of a module whose users seldom write into it: `logging` takes 3 ms to load."""
+    import logging  # noqa: PLC0415 (see above)
+
+    return logging.getLogger(module)
 
 
 def make_directory(path: Path, mode: int = 0o700) -> None:
@@ -488,7 +495,7 @@ def remove_left(directory: Path, names: Iterable[str], seconds: float) -> None:
             own = sys.platform == "win32" or status.st_uid == os.geteuid()
             if own and stat.S_ISREG(status.st_mode) and time.time() - status.st_mtime >= seconds:
                 path.unlink()
-                log.info("Removed %s, left by a writer that died", path)
+                log_of(__name__).info("Removed %s, left by a writer that died", path)
 
 
 def sync_directory(path: Path) -> None:
@@ -579,7 +586,7 @@ class Lock:
         try:
             stream = FileIO(open_own(self._path, os.O_RDWR | os.O_CREAT), "r+")
         except OSError as error:
-            log.warning("Cannot use the lock file %s: %s", self._path, error.strerror)
+            log_of(__name__).warning("Cannot use the lock file %s: %s", self._path, error.strerror)
             yield Hold(had=False, alone=False, problem=error)
             return
         had, problem = False, None
@@ -615,7 +622,7 @@ def _acquire(stream: FileIO, path: Path, deadline: float) -> tuple[bool, OSError
             if _locked(stream):
                 return True, None
         except OSError as error:
-            log.warning("Cannot lock %s: %s", path, error)
+            log_of(__name__).warning("Cannot lock %s: %s", path, error)
             return False, OSError(errno.ENOTSUP, f"files cannot be locked ({error})", str(path))
         if time.monotonic() >= deadline:
             return False, None

@@ -24,7 +24,8 @@ from typing import IO, Any, TextIO, TypeVar
 import click
 
 from aiaml_server.errors import AiamlError
-from aiaml_server.format.invisible import INVISIBLE, LogFormatter, marked
+from aiaml_server.format.invisible import INVISIBLE, marked
+from aiaml_server.format.logs import LogFormatter
 
 __all__ = [
     "DONE",

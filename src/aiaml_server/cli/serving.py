@@ -43,7 +43,7 @@ def serve(toolsets: Sequence[str] = ()) -> int:
         wire.greet(greeting.answer)
     elif greeting:
         begin(greeting, [manifest.name for manifest in manifests])
-    from aiaml_server.format.invisible import LogFormatter  # noqa: PLC0415 (not for the first answer)
+    from aiaml_server.format.logs import LogFormatter  # noqa: PLC0415 (not for the first answer)
     from aiaml_server.server import logs  # noqa: PLC0415
 
     logs.begin(level, LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))

@@ -8,7 +8,6 @@ separators of lines, and halves of surrogate pairs.
 
 from __future__ import annotations
 
-import logging
 import re
 import unicodedata
 from functools import lru_cache
@@ -99,15 +98,3 @@ def _is_joined(character: str) -> bool:
         and unicodedata.category(character)[0] in "LMS"
         and not _INVISIBLE.match(character)
     )
-
-
-class LogFormatter(logging.Formatter):
-    """A record on one line and its traceback below, `marked`."""
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (logging's name)
-        """Return the line."""
-        return marked_line(super().formatMessage(record))
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the line and the traceback."""
-        return marked(super().format(record))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import logging
 import os
 import sys
 import time
@@ -15,6 +14,7 @@ from typing import NamedTuple
 from aiaml_server.errors import ChangedMeanwhile, MalformedFile, StoreError
 from aiaml_server.files import (
     Lock,
+    log_of,
     make_directory,
     read_regular,
     remove_left,
@@ -25,8 +25,6 @@ from aiaml_server.files import (
     write_beside,
 )
 from aiaml_server.format.memory import Memory, format, parse
-
-log = logging.getLogger(__name__)
 
 SUFFIX = ".md"
 MAX_FILE = 4 * 1024 * 1024  # bytes; four times the largest memory that can be remembered
@@ -116,7 +114,7 @@ class Store:
         except OSError as error:
             raise StoreError("write in", self.directory, error) from error
         if not hold.had:
-            log.warning(_WITHOUT_LOCK, "a memory", self.base)
+            log_of(__name__).warning(_WITHOUT_LOCK, "a memory", self.base)
         return stored
 
     def _make_directories(self) -> None:
@@ -163,7 +161,7 @@ class Store:
         except OSError as error:
             raise StoreError("write in", self.directory, error) from error
         if not hold.had:
-            log.warning(_WITHOUT_LOCK, "memories", self.base)
+            log_of(__name__).warning(_WITHOUT_LOCK, "memories", self.base)
 
     def _add_all(
         self, memories: Iterable[Memory], stored: Callable[[Memory], object], *, alone: bool
@@ -354,12 +352,12 @@ class Store:
         if len(untold) > SOME:
             name, problems = min(untold)
             counted = f"{len(untold):,} files in {self.directory} that are no memories"
-            log.warning(
+            log_of(__name__).warning(
                 "Skipped %s (`aiaml doctor files` names them); %s: %s", counted, name, problems
             )
             return
         for name, problems in untold:
-            log.warning("Skipped %s: %s", self.directory / name, problems)
+            log_of(__name__).warning("Skipped %s: %s", self.directory / name, problems)
 
 
 def id_in(name: str) -> str:

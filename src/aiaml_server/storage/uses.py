@@ -7,7 +7,6 @@ lines in one piece; at `MOST` bytes it becomes the older of two.
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import threading
@@ -21,11 +20,17 @@ from pathlib import Path
 from typing import Any
 
 from aiaml_server.errors import AiamlError, Nowhere
-from aiaml_server.files import Lock, open_own, read_own, remove_own, replace_atomic, take_name
+from aiaml_server.files import (
+    Lock,
+    log_of,
+    open_own,
+    read_own,
+    remove_own,
+    replace_atomic,
+    take_name,
+)
 from aiaml_server.moments import instant, present, timestamp
 from aiaml_server.storage.derived import folder
-
-log = logging.getLogger(__name__)
 
 MOST = 2 * 1024 * 1024  # bytes of one of the two files: some 5,000 questions
 BEHIND_SECONDS = 0.3  # between an answer and its line, for others to join it
@@ -136,7 +141,7 @@ class Uses:
                     # What a kill has torn ends where this begins.
                     self._append(place, b"\n" + b"".join(lines))
             except (AiamlError, OSError) as error:
-                log.info("What was asked for is not noted: %s", error)
+                log_of(__name__).info("What was asked for is not noted: %s", error)
 
     def _place(self) -> Path | None:
         """Return the folder that it is in; None where there is none (no index was made yet).
