@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from aiaml_server.storage.derived import folder
 from aiaml_server.toolsets.citations import Memories, Memory, MemoryIndex, NullIndex
 from aiaml_server.toolsets.citations.chroma import ChromaIndex
 from aiaml_server.toolsets.citations.failures import InvalidConfig, Unavailable
@@ -161,19 +162,28 @@ def test_nothing_is_imported_before_it_is_used(kind: str, repo: Path) -> None:
         assert done.stdout.decode().strip() == expected
 
 
-def test_chroma_is_not_given_a_journal_that_names_another_file(
+def test_chroma_that_came_with_a_repository_is_not_opened(
     repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its SQLite could delete that; a stranger's repository may bring both."""
+    """It would be obeyed: a journal names a file to delete, a collection a model to load."""
     for name in ("chromadb", "chromadb.api", "chromadb.api.shared_system_client"):
         monkeypatch.setitem(sys.modules, name, mock.MagicMock())
-    (repo / ".chroma").mkdir()
-    (repo / ".chroma" / "chroma.sqlite3").write_bytes(b"x")
-    journal = bytes(600) + bytes.fromhex("d9d505f920a163d7")
-    (repo / ".chroma" / "chroma.sqlite3-journal").write_bytes(journal)
-    with pytest.raises(Unavailable, match="names another file"):
-        ChromaIndex(repo / ".chroma", "memories", lambda _: []).search("tea", 3)
-    assert not sys.modules["chromadb"].PersistentClient.called
+    sys.modules[
+        "chromadb"
+    ].PersistentClient.return_value.get_or_create_collection.return_value = mock.MagicMock(
+        metadata={"model": "given"}, count=lambda: 0
+    )
+    planted = repo / ".chroma"
+    for place in (planted, planted / ".index" / ("0" * 32)):
+        place.mkdir(parents=True)
+        (place / "chroma.sqlite3").write_bytes(b"x")
+        (place / "chroma.sqlite3-journal").write_bytes(b"x")
+    before = {path: path.read_bytes() for path in planted.rglob("chroma*")}
+    assert ChromaIndex(planted, "memories", lambda _: []).search("tea", 3) == []
+    ((opened, _), _) = sys.modules["chromadb"].PersistentClient.call_args
+    assert Path(opened) == folder(planted)
+    assert [each.name for each in Path(opened).iterdir()] == [".gitignore"]
+    assert before == {path: path.read_bytes() for path in planted.rglob("chroma*")}
 
 
 def test_chroma_that_is_not_installed_is_a_sentence(

@@ -427,7 +427,6 @@ DIRECTLY = {
     "toolsets/sessions/demo.py": {"read_text", "write_text"},  # in a directory of its own
     "toolsets/citations/demo.py": {"read_text", "write_text"},  # the same
     "toolsets/citations/bare.py": {"os.open"},  # nowhere, once the pipe is closed
-    "toolsets/citations/chroma.py": {"write_text"},  # .gitignore in a directory of its own
     "toolsets/citations/skill.py": {"read_bytes"},  # of the package itself
     "toolsets/semantic/model.py": {"open", "read_text"},  # in the folder of a model
     "toolsets/semantic/verbs.py": {"read_text"},  # the same

@@ -37,7 +37,7 @@ _NAME = re.compile(rb"(?:%s|[\xce-\xdb\xe0\xe1\xe3-\xef])(?s:.{1,60}?)[!-~]{10}"
 _PHRASES = (b"phrase", b"frase", b"mnemonic", b"seed", b"words")  # whose words may be short
 _PRINTED = re.compile(rb"[\t\n\r -~]*")
 _UNSEEN = re.compile(f"[{INVISIBLE}]")
-_LOOKS: dict[int, int | str] = {  # what a person takes for another character, or a keyboard or a typesetter puts there
+_LOOKS: dict[int, int | str] = {  # signs, spaces and quotes, as keyboards and typesetters make them
     **{full: full - 0xFEE0 for full in range(0xFF01, 0xFF5F)},
     **dict.fromkeys((0xA0, 0xAB, 0xBB, *range(0x2000, 0x200B), 0x202F, 0x3000), " "),
     **dict.fromkeys((*range(0x201C, 0x2020), *range(0x300C, 0x3010)), '"'),

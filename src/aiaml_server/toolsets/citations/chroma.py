@@ -1,4 +1,10 @@
-"""An index in Chroma: derived from the files, made anew from them at any time."""
+"""An index in Chroma: derived from the files, made anew from them at any time.
+
+What a Chroma database says is obeyed: SQLite deletes a file that a journal beside it names, and a
+collection names the model that its client loads, from the network and with code of its own
+(chromadb 1.5.9, `build_from_config`). So it lies below a name that nobody else can have made, and
+what came with a repository is never opened (see `storage.derived`).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from aiaml_server.errors import AiamlError
-from aiaml_server.storage.journal import check_beside
+from aiaml_server.files import write_atomic
+from aiaml_server.storage.derived import folder
 from aiaml_server.toolset import Embedder
 from aiaml_server.toolsets.citations.failures import Unavailable
 from aiaml_server.toolsets.citations.indexes import MemoryIndex, Synced, digest
@@ -32,7 +39,7 @@ class ChromaIndex(MemoryIndex):
         """Take where it lies; nothing is imported or made before it is used.
 
         Args:
-            directory: Chroma's; git does not show it.
+            directory: where it is kept, in a folder of this user's that git does not show.
             collection: the collection's name.
             embed: makes vectors; where None, the model of the toolset that has one, else Chroma's
                 own, if it is on this machine.
@@ -113,18 +120,17 @@ class ChromaIndex(MemoryIndex):
             raise Unavailable(
                 f"{self._directory} is, or lies behind, a link; it could lead outside"
             )
-        database = self._directory / "chroma.sqlite3"
         try:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            place = folder(self._directory, make=True)
+            database = place / "chroma.sqlite3"
             if self._held is None or _stamp_of(database) != self._stamp:
                 # A client that is open does not see what others add.
                 SharedSystemClient.clear_system_cache()
-                self._directory.mkdir(parents=True, exist_ok=True)
-                ignore = self._directory / ".gitignore"
-                if not ignore.exists():
-                    ignore.write_text("*\n", encoding="utf-8")
+                if not (place / ".gitignore").exists():
+                    write_atomic(place / ".gitignore", b"*\n")
                 settings = chromadb.Settings(anonymized_telemetry=False)
-                check_beside(database)
-                client = chromadb.PersistentClient(str(self._directory), settings)
+                client = chromadb.PersistentClient(str(place), settings)
                 self._held = self._opened(client)
                 self._stamp = _stamp_of(database)
         except Exception as error:  # its errors are of many kinds
