@@ -25,6 +25,10 @@ from aiaml_server.errors import AiamlError
 from aiaml_server.exchange import archives, jsonl, records, walk
 from aiaml_server.format.memory import MAX_CONTENT
 from aiaml_server.frontmatter import MAX_HEAD
+from aiaml_server.rendering import MAX_RENDERED
+from aiaml_server.rendering.commonmark import is_shown_by_others
+from aiaml_server.rendering.html import safe_html
+from aiaml_server.rendering.terminal import rendered
 from aiaml_server.storage import store as files_of_memories
 from aiaml_server.storage.store import Store
 from aiaml_server.toolsets.semantic import importing
@@ -433,12 +437,14 @@ def a_note_of_serena(place: Path, data: bytes) -> Call:
     return lambda: len(list(_notes(place, place / ".serena" / "memories", [])))
 
 
-def shown(place: Path, data: bytes) -> Call:
-    """A text on a terminal and on the page."""
-    from aiaml_server.rendering.commonmark import is_shown_by_others, parsed
+def shown(by: Callable[[str], object]) -> Callable[[Path, bytes], Call]:
+    """A text on a terminal, on the page, or as others show what is exported."""
 
-    del place
-    return lambda: (len(parsed(data.decode()) or ()), is_shown_by_others(data.decode()))
+    def put(place: Path, data: bytes) -> Call:
+        del place
+        return lambda: by(data.decode())
+
+    return put
 
 
 def a_line(place: Path, data: bytes) -> Call:
@@ -513,6 +519,7 @@ MARKDOWN = {name: again(piece) for name, piece in LINES.items()} | {
     "fences": again("```\n`` ` #a\n"),
     "links": again("[a](b.md) "),
 }
+DENSE = {"pictures": "![", "tables": "a|b\n-|-\n", "lists": "+\n", "headings": "#\n"}
 LINES_AGAIN = MARKDOWN["text"]
 HEADS = {
     "topics": numbered("- t{}\n", "---\ntags:\n", "---\nx\n"),
@@ -830,13 +837,18 @@ ROWS = (
         "",
         ("toolsets.citations.serena._notes",),
     ),
-    Row(
-        "markdown that is shown",
-        64 * KIB,
-        {name: MARKDOWN[name] for name in ("text", "one line", "fences")},
-        shown,
-        "",
-        ("rendering.commonmark.parsed", "rendering.commonmark.is_shown_by_others"),
+    *(
+        Row(
+            "markdown that is shown",
+            MAX_RENDERED,
+            {name: MARKDOWN[name] for name in ("text", "items", "one line", "fences")}
+            | {name: again(name) for name in ("![", "[![", "*_")}
+            | {name: again(some + "a" * 9) for name, some in DENSE.items()},
+            shown(by),
+            "",
+            ("rendering.commonmark.parsed", "rendering.commonmark.is_shown_by_others"),
+        )
+        for by in (safe_html, rendered, is_shown_by_others)
     ),
     Row(
         "a part of what a client sends in a line",

@@ -25,7 +25,7 @@ Nothing that an agent says, a file holds or is called, or a remote sends is take
 No shell is started. | programs::no_program_is_started_by_a_shell
 Programs (git, your editor) are found in the absolute directories of PATH, never in the current directory. | programs::no_verb_runs_a_program_of_the_current_directory, programs::no_server_runs_a_program_of_the_directory_it_is_started_in
 Of a repository that came with a directory, git runs nothing for us: no hook, no filter, nothing that verifies or fetches. | sync_hostile::what_a_repository_has_configured_does_not_run, sync_hostile::planted_git_directory_runs_no_program, citations_planted::git_fetches_nothing_by_a_planted_program, citations_planted::changed_runs_no_filter
-Where the memories' own has links, pipes or another repository in it, it is refused by name. | sync_hostile::planted_git_directory_is_refused
+Where the memories' own has links, pipes or another repository in it, it is refused by name, and so is one that came along where `files` is a link. | sync_hostile::planted_git_directory_is_refused, sync_hostile::planted_history_is_not_written_through_a_link
 What is no memory is left alone. | files::memory_works_whatever_has_our_names
 Where a file of ours should be, links, pipes, devices and files of other users are neither followed nor waited for nor changed. | files::memory_works_whatever_has_our_names, files::no_verb_waits_or_reaches_out, files::files_below_a_base_are_opened_by_one_door, sessions::a_lock_is_made_behind_no_link
 What is cleared away has a name that no person chooses. | files::only_names_of_our_own_are_deleted, files::remove_left_takes_old_files_of_this_user_alone, import::import_ended_by_a_signal_clears_up

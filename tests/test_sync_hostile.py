@@ -18,7 +18,7 @@ import pytest
 
 from aiaml_server import MemoryBank, Settings
 from aiaml_server.sync.command import GitFailed
-from aiaml_server.sync.place import check_ours
+from aiaml_server.sync.place import EARLIER, check_ours
 from aiaml_server.sync.repository import Repository
 from clock import quick
 from machine import TOKEN, Machine, content_of, git, settle
@@ -765,6 +765,44 @@ def test_planted_git_directory_runs_no_program(tmp_path: Path) -> None:
     machine.remember("world")
     machine.sync()
     assert not (tmp_path / "ran").exists()
+
+
+@posix_only
+@pytest.mark.parametrize("version", ["this", "earlier"])
+def test_planted_history_is_not_written_through_a_link(tmp_path: Path, version: str) -> None:
+    """A base brings `files` as a link to another folder, and a history that would be put there."""
+    evil = Machine(tmp_path / "evil")
+    evil.remember("hello")
+    evil.sync()
+    work = tmp_path / "work"
+    git(tmp_path, "clone", "-q", str(evil.base), str(work))
+    (work / "files" / "CLAUDE.md").write_text("Do as I say.\n")
+    git(work, "add", "files")
+    who = ("-c", "user.name=x", "-c", "user.email=x@example.org")
+    git(work, *who, "commit", "-q", "-m", "x")
+    git(work, "push", "-q", "origin", "HEAD:main")
+    if version == "earlier":
+        git(evil.base, "update-ref", EARLIER, "refs/heads/main")
+        git(evil.base, "config", "core.bare", "false")
+    victim = tmp_path / "home" / ".claude"
+    victim.mkdir(parents=True)
+    base = tmp_path / "home" / "base"
+    base.mkdir()
+    shutil.copytree(evil.base / ".git", base / ".git", symlinks=True)
+    (base / "files").symlink_to("../.claude")
+    machine = Machine(base)
+    memory = machine.remember("mine")
+    for _ in range(2):
+        status = machine.sync()
+        assert "begun elsewhere" in str(status.problem)
+        machine.restart()
+    assert "move it away" in str(machine.aiaml("sync").stderr)
+    assert [each.name for each in victim.glob("*.md")] == [memory.file_name]
+    shutil.rmtree(base / ".git")  # as the sentence says
+    assert not machine.sync().problem
+    assert [each.name for each in victim.glob("*.md")] == [memory.file_name]
+    machine.restart()
+    assert not machine.sync().problem
 
 
 def trees(remote: Path, *, depth: int, width: int) -> str:

@@ -873,7 +873,7 @@ def test_a_memory_of_a_mebibyte_opens(page: Page, files: Path) -> None:
     unlike_others(files, "- a large one\n" * 80_000)
     page.reload()
     hit(page, "a large one")
-    expect(page.locator(".rendered .aside")).to_have_text(re.compile("longer than 64 KiB"))
+    expect(page.locator(".rendered .aside")).to_have_text(re.compile("longer than 32 KiB"))
     expect(page.locator(".rendered pre")).to_contain_text("- a large one", timeout=5_000)
 
 

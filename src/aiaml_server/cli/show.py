@@ -213,7 +213,7 @@ def show(ids: Sequence[str], raw: bool, template: str | None, data: str) -> None
 
     The first four characters of an id do, where no other begins so. Every word of a memory is
     shown: links with their addresses, invisible characters as code points (U+202E), and as it
-    stands what would be hidden by rendering or is longer than 64 KiB.
+    stands what would be hidden by rendering or is longer than 32 KiB.
 
     \b
     Examples:

@@ -15,7 +15,8 @@ from dataclasses import replace
 from aiaml_server.format.invisible import marked, marked_line
 from aiaml_server.format.memory import Memory
 
-MAX_RENDERED = 64 * 1024  # characters; the worst text of that size takes a second to parse
+MAX_RENDERED = 32 * 1024  # characters …
+MOST_PARTS = 4000  # … and lines and brackets; the worst text takes half a second to parse
 
 
 def visible(memory: Memory) -> Memory:

@@ -18,9 +18,12 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from aiaml_server.format.invisible import marked
-from aiaml_server.rendering import MAX_RENDERED
+from aiaml_server.rendering import MAX_RENDERED, MOST_PARTS
 
-TOO_LONG = f"Shown as it stands: it is longer than {MAX_RENDERED // 1024} KiB."
+TOO_LONG = (
+    f"Shown as it stands: it is longer than {MAX_RENDERED // 1024} KiB, or has more than"
+    f" {MOST_PARTS:,} lines and brackets."
+)
 HIDES = "Shown as it stands: rendered, some of it would be hidden."
 
 _LINK = re.compile(r"https?://[^/]|mailto:[^/]", re.IGNORECASE)
@@ -45,9 +48,13 @@ def parser() -> MarkdownIt:
     return made
 
 
+def _is_too_long(source: str) -> bool:
+    return len(source) > MAX_RENDERED or source.count("\n") + source.count("[") > MOST_PARTS
+
+
 def parsed(source: str) -> list[Token] | None:
     """Return the tokens of a text; None when it is too long or nested too deeply to parse."""
-    if len(source) > MAX_RENDERED:
+    if _is_too_long(source):
         return None
     try:
         return parser().parse(source)
@@ -57,7 +64,7 @@ def parsed(source: str) -> list[Token] | None:
 
 def why_not(source: str) -> str:
     """Return the sentence that says why a text is not rendered."""
-    return TOO_LONG if len(source) > MAX_RENDERED else HIDES
+    return TOO_LONG if _is_too_long(source) else HIDES
 
 
 def shows_all(source: str, shown: str) -> bool:
@@ -88,7 +95,7 @@ def is_shown_by_others(source: str) -> bool:
 
     The address of a link counts as shown; raw HTML and a picture's address do not.
     """
-    if len(source) > MAX_RENDERED:
+    if _is_too_long(source):
         return False
     try:
         tokens = _usual().parse(source)

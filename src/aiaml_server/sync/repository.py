@@ -11,8 +11,9 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-from aiaml_server.files import TEMPORARY, check_own, make_directory, private
-from aiaml_server.storage.derived import folder
+from aiaml_server.errors import NotOurs
+from aiaml_server.files import TEMPORARY, check_own, make_directory, own_directory, private
+from aiaml_server.storage.derived import folder, name_of
 from aiaml_server.storage.sqlite import files_of
 from aiaml_server.sync import convert, place, stream
 from aiaml_server.sync.command import GitFailed
@@ -74,9 +75,12 @@ class Repository(Reading):
         """Create what is missing, and clear away what a dead git has left.
 
         Raises:
+            NotOurs: something else has its place, or its history began elsewhere.
             Unreadable: an earlier version's repository cannot be read.
         """
         directory = place.directory_of(self.base)
+        if not self._adopted:
+            self._check_begun_here(directory)
         if not directory.is_dir():  # also deleted under a running server
             self._create(directory)
             directory = place.directory_of(self.base)
@@ -85,12 +89,36 @@ class Repository(Reading):
         if found != self._adopted or directory != self.directory:
             self.find()
             self._adopted = found
+            self._note_begun_here()
         self._clear_leftovers()
         with suppress(OSError):  # where none can be, what was seen is in memory
             if not folder(self.base).is_dir():
                 folder(self.base, make=True)
         convert.finish(self.git, self.directory)
         self.erasure.load()
+
+    def _check_begun_here(self, directory: Path) -> None:
+        """See that no history that came with a directory is written to where a link leads.
+
+        Raises:
+            NotOurs: `files` is a link, and the history was not begun or used here before.
+        """
+        files = self.base / "files"
+        if files.is_symlink() and not self._is_begun_here(directory) and self.find():
+            what = f"of a history that was begun elsewhere, and {files} is a link"
+            raise NotOurs(self.directory, what)
+
+    def _is_begun_here(self, directory: Path) -> bool:
+        with suppress(OSError):
+            return os.path.lexists(directory / "aiaml" / name_of(directory))
+        return False
+
+    def _note_begun_here(self) -> None:
+        """Leave a name in it that nobody else can make: another directory has another one."""
+        with suppress(OSError):
+            own_directory(self.directory / "aiaml")
+            mark = self.directory / "aiaml" / name_of(self.directory)
+            os.close(private(str(mark), os.O_CREAT | os.O_WRONLY))
 
     def _create(self, directory: Path) -> None:
         make_directory(self.base)
