@@ -812,7 +812,7 @@ def test_a_remote_that_is_not_there_is_an_error(base: Path, tmp_path: Path) -> N
 
 
 def test_a_trouble_of_the_remote_is_named_once(base: Path, tmp_path: Path) -> None:
-    """By the check of sync, which says since when; of what it does not know, by that of the remote."""
+    """By the check of sync, which says since when; what it does not know of, by the other."""
     missing, another = tmp_path / "missing", tmp_path / "another"
     once(Settings(base, remote=str(missing)))
     report = synced(base, "sync", "remote", remote=missing)

@@ -161,7 +161,9 @@ def look(settings: Settings, refs: Mapping[str, str], seconds: float) -> Content
     with _asked(settings, seconds) as remote:
         paths, author, time = remote.look(branch, seconds)
     ours = {FILE, b".gitignore", b".gitattributes"}
-    others = [os.fsdecode(each) for each in paths if each not in ours and not _OUR_NAME.fullmatch(each)]
+    others = [
+        os.fsdecode(each) for each in paths if each not in ours and not _OUR_NAME.fullmatch(each)
+    ]
     name = branch.removeprefix("refs/heads/")
     memories = sum(1 for each in paths if _OUR_NAME.fullmatch(each))
     return Contents(name, memories, others, author, time)

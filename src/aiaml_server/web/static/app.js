@@ -119,7 +119,7 @@ function wayOn(apart = 0) {
   if (!words && !state.chips.length) return [h("p", {}, "No memories yet. Agents store them here; connect those on this computer once, in a terminal:"),
     copyable("aiaml install --all"), h("p", {}, "Or write the first one yourself."), button("New memory", create)];
   return [
-    h("p", {}, apart ? `None has these words side by side; ${plural(apart, "memory")} ${apart === 1 ? "has" : "have"} all of them.`
+    h("p", {}, shelf() ? "Nothing here has all of these words." : apart ? `None has these words side by side; ${plural(apart, "memory")} ${apart === 1 ? "has" : "have"} all of them.`
       : words ? "No memory holds any of these words." : "No memory is like that."),
     apart ? button("Search without the quotes", () => clear(words.replaceAll('"', ""))) : null,
     words ? button("Clear search", () => clear("")) : null,
