@@ -1227,6 +1227,29 @@ def test_it_fits_every_width(browser: Browser, shared: Web, width: int, scheme: 
     context.close()
 
 
+def test_the_focus_is_never_lost(page: Page) -> None:
+    """By a list that is filled anew, nor by a dialog; Esc leaves the filters, and the words stay."""
+    focused = "() => document.activeElement.closest('[id]').id"
+    page.keyboard.press("j")
+    held = Held(page, "/api/memories", answered=True)
+    page.locator("#search").evaluate("(field) => { field.value = 'chicken'; }")
+    page.locator("#search").dispatch_event("input")
+    held.arrive()
+    held.let_go()
+    expect(page.locator("#hits a")).to_have_count(1)
+    expect(page.locator("#hits a")).to_be_focused()
+    page.keyboard.press("f")
+    assert page.evaluate(focused) == "agent"
+    page.keyboard.press("Escape")
+    assert page.evaluate(focused) == "filters-toggle"
+    expect(page.locator("#filters")).to_be_hidden()
+    expect(page.locator("#hits a")).to_have_count(1)
+    page.locator("#sync").focus()
+    page.keyboard.press("Enter")
+    page.locator("#sync-facts p").first.wait_for()
+    assert page.evaluate(focused) == "sync-title"
+
+
 def test_on_a_phone_the_chooser_keeps_its_place(browser: Browser) -> None:
     """Beside it nothing goes away when the search, which has a line of its own, is used."""
     with screenshots.two_directories() as web:

@@ -89,14 +89,12 @@ const asked = (more = {}) => within({ q: question(), ...(state.unread ? { new: "
 const page = (from, signal) => api.memories(asked({ from }), signal);
 
 function show(memories, { next, total, apart }, fresh = false) {
-  const keep = document.activeElement?.closest?.("#hits a")?.dataset.file;
   rows = memories;
   inAll = total;
   following = next;
   list.fill(rows, { fresh, address, more: next != null, empty: wayOn(apart) });
   tell();
   list.mark(state.open, address);
-  if (keep) list.link(keep)?.focus();
 }
 
 // How many there are, above the list and wherever it is said.
@@ -542,6 +540,10 @@ function step(by) {
 
 function back() {
   if (document.activeElement === byId("search")) byId("search").blur(); // the next key is no word
+  if (document.activeElement?.closest("#filters")) {
+    filters(false);
+    return byId("filters-toggle").focus();
+  }
   if (document.querySelector(".editor")) return editor.leave();
   if (list.selection().count) return list.clear();
   if (state.open) return close();
