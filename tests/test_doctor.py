@@ -787,6 +787,33 @@ def test_a_remote_that_is_not_there_is_an_error(base: Path, tmp_path: Path) -> N
     assert synced(base, "remote", "--offline", remote=missing).having("ok", "not asked")
 
 
+def test_a_trouble_of_the_remote_is_named_once(base: Path, tmp_path: Path) -> None:
+    """By the check of sync, which says since when; what it does not know of, by the other."""
+    missing, another = tmp_path / "missing", tmp_path / "another"
+    once(Settings(base, remote=str(missing)))
+    report = synced(base, "sync", "remote", remote=missing)
+    (found,) = report.having("error", f"nothing is at {missing}")
+    assert found["check"] == "sync" and "failing since" in found["found"]
+    assert report.code == 3
+    assert synced(base, "remote", remote=missing).having("error", f"nothing is at {missing}")
+    report = synced(base, "sync", "remote", remote=another)
+    assert [each["check"] for each in report.having("error", "is not there")] == ["sync", "remote"]
+
+
+def test_a_refusal_of_the_remote_is_named_once(base: Path, tmp_path: Path) -> None:
+    """The check of the remote says what that means for the copy."""
+    remote = bare(tmp_path / "remote")
+    hook = remote / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    once(Settings(base, remote=str(remote)))
+    report = synced(base, "sync", "remote", remote=remote)
+    (found,) = report.having("error", "refuses what is pushed")
+    assert found["check"] == "sync"
+    assert report.having("error", "there is no copy, for the reason that sync has")
+
+
 @posix
 def test_a_remote_that_never_answers_is_given_up(base: Path, tmp_path: Path) -> None:
     """After some ten seconds, and what was started is gone."""

@@ -200,7 +200,7 @@ def test_setup_asks_before_it_joins_something_else_than_memories(
     if head:
         (theirs / "HEAD").write_text(f"ref: {head}\n", encoding="utf-8")
     refs = git(theirs, "for-each-ref")
-    said = one.aiaml("sync", "--setup", str(theirs), code=2)
+    said = one.aiaml("sync", "--setup", str(theirs), code=4)
     holds = f"3 files on its branch {branch} (README.md and src)"
     assert (f"the branches {branch}" if head else holds) in said, said
     assert head or "newest commit is Marco's, of a moment ago" in said, said
@@ -213,6 +213,20 @@ def test_setup_asks_before_it_joins_something_else_than_memories(
     assert "It has 1 memory." in said and "1 memory arrived" in said, said
 
 
+def test_setup_counts_only_what_has_the_name_of_a_memory(
+    homes: tuple[Home, Home], stick: Path
+) -> None:
+    """A file of somebody's is none, though it lies in `files` and ends in `.md`."""
+    one, _ = homes
+    one.aiaml("remember", "Max likes the sea.", "-t", "dog")
+    theirs = repository_with(stick / "code.git", "main", "files/README.md", "files/notes.md")
+    said = one.aiaml("sync", "--setup", str(theirs), code=4)
+    assert "something else than memories: 2 files on its branch main (files)" in said, said
+    said = one.aiaml("sync", "--setup", str(theirs), "--yes")
+    assert "1 sent" in said, said
+    assert "It has 1 memory." in one.aiaml("sync", "--setup", str(theirs))
+
+
 def test_setup_asks_before_it_joins_over_ssh(homes: tuple[Home, Home], server: Server) -> None:
     """As on a disk."""
     one, _ = homes
@@ -220,7 +234,7 @@ def test_setup_asks_before_it_joins_over_ssh(homes: tuple[Home, Home], server: S
     server.let_in(one)
     one.aiaml("remember", "Max likes the sea.", "-t", "dog")
     theirs = repository_with(server.place / "code.git", "main", "README.md")
-    said = one.aiaml("sync", "--setup", server.address(theirs), code=2)
+    said = one.aiaml("sync", "--setup", server.address(theirs), code=4)
     assert "1 file on its branch main (README.md)" in said, said
 
 

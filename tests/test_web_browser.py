@@ -1144,14 +1144,14 @@ def test_web_another_directory_is_looked_at(browser: Browser) -> None:
         page.goto(web.address)
         chooser = page.get_by_label("Directory", exact=True)
         expect(chooser.locator("option")).to_have_text(["private", "work", "semantic"])
-        expect(page.locator("#count")).to_have_text("28 memories")
+        expect(page.locator("#count")).to_have_text("29 memories")
         chooser.select_option("work")
-        expect(page.locator("#count")).to_have_text("16 memories")
+        expect(page.locator("#count")).to_have_text("15 memories")
         for width in (390, 820, 1280):
             page.set_viewport_size({"width": width, "height": 800})
             fits(page)
         page.reload()
-        expect(page.locator("#count")).to_have_text("16 memories")
+        expect(page.locator("#count")).to_have_text("15 memories")
         expect(chooser).to_have_value("work")
         page.go_back()
         expect(chooser).to_have_value("")
@@ -1225,6 +1225,45 @@ def test_it_fits_every_width(browser: Browser, shared: Web, width: int, scheme: 
     page.get_by_role("button", name="Edit").click()
     fits(page)
     context.close()
+
+
+def test_the_focus_is_never_lost(page: Page) -> None:
+    """By a list that is filled anew, nor by a dialog; Esc leaves the filters, and the words stay."""
+    focused = "() => document.activeElement.closest('[id]').id"
+    page.keyboard.press("j")
+    held = Held(page, "/api/memories", answered=True)
+    page.locator("#search").evaluate("(field) => { field.value = 'chicken'; }")
+    page.locator("#search").dispatch_event("input")
+    held.arrive()
+    held.let_go()
+    expect(page.locator("#hits a")).to_have_count(1)
+    expect(page.locator("#hits a")).to_be_focused()
+    page.keyboard.press("f")
+    assert page.evaluate(focused) == "agent"
+    page.keyboard.press("Escape")
+    assert page.evaluate(focused) == "filters-toggle"
+    expect(page.locator("#filters")).to_be_hidden()
+    expect(page.locator("#hits a")).to_have_count(1)
+    page.locator("#sync").focus()
+    page.keyboard.press("Enter")
+    page.locator("#sync-facts p").first.wait_for()
+    assert page.evaluate(focused) == "sync-title"
+
+
+def test_on_a_phone_the_chooser_keeps_its_place(browser: Browser) -> None:
+    """Beside it nothing goes away when the search, which has a line of its own, is used."""
+    with screenshots.two_directories() as web:
+        page = browser.new_page(viewport={"width": 390, "height": 800})
+        page.goto(web.address)
+        chooser = page.get_by_label("Directory", exact=True)
+        chooser.select_option("semantic")
+        before = chooser.bounding_box()
+        page.get_by_label("Search memories").fill("xyzzy")
+        expect(page.locator(".empty")).to_contain_text("Nothing here has all of these words")
+        expect(page.get_by_role("button", name="New")).to_be_visible()
+        assert chooser.bounding_box() == before
+        assert before and before["x"] < 20 and before["width"] > 100
+        page.close()
 
 
 def test_on_a_phone_a_search_shows_what_it_finds(browser: Browser, shared: Web) -> None:

@@ -209,9 +209,9 @@ def test_sync_that_failed_is_tried_again(base: Path, tmp_path: Path) -> None:
 def somebodys(path: Path) -> Path:
     """Make a repository with a file in it that is no memory."""
     path.mkdir()
-    (path / "README.md").write_text("theirs")
+    (path / "me; or `--yes`").write_text("theirs")
     git(path, "init", "--quiet", "--initial-branch=main")
-    git(path, "add", "README.md")
+    git(path, "add", "--all")
     as_person(path, "commit", "--quiet", "-m", "Theirs")
     return path
 
@@ -235,7 +235,7 @@ def test_a_remote_is_chosen_on_the_page(base: Path, tmp_path: Path) -> None:
         assert not web.get("/api/status")["remote"]
         asked = post(web, "/api/remote", {"address": str(somebodys(tmp_path / "theirs"))})
         assert (asked.status, list(asked.json()["fields"])) == (409, ["yes"])
-        assert "something else than memories: 1 file" in asked.json()["error"]
+        assert "1 file on its branch main (me; or `--yes`)" in asked.json()["error"]
         assert not web.get("/api/status")["remote"]
         said = post(web, "/api/remote", {"address": str(copy)}).json()["said"]
         assert "sent" in said

@@ -187,6 +187,7 @@ def kept(home: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     (repository / "prices.py").write_text("def price():\n    return 3\n", encoding="utf-8")
     sessions = AgentMemory(str(repository), "aristotle")
     sessions.start("2026-11-20")
+    sessions.append("Decisions", "- Prices are kept in cents.", "2026-11-20")
     citations = Citations(repository)
     citations.save("Prices are in cents", "**Fact**: so it is.", [Citation("prices.py", 2)])
     (repository / "prices.py").write_text("def price():\n    raise NotImplementedError\n")
@@ -207,8 +208,13 @@ def test_web_shows_what_toolsets_keep(home: Path, kept: dict[str, str]) -> None:
         (cited,) = web.get("/api/shelves/citations")["memories"]
         assert (cited["title"], cited["agent"]) == ("Prices are in cents", "stale")
         assert any("prices.py:2" in name for name, _ in cited["facts"])
+        assert all("T00:00:00" not in value for _, value in cited["facts"])
         logs = web.get("/api/shelves/sessions")["memories"]
         assert [each["timestamp"] for each in logs] == ["", "2026-11-20"]
+        assert [each["title"] for each in logs] == ["Summary of aristotle", "aristotle, 2026-11-20"]
+        assert logs[1]["excerpt"] == "Decisions · Prices are kept in cents."
+        assert "Header" not in logs[1]["text"] and "Next Actions" not in logs[1]["text"]
+        assert ["File", ".github/agent-memory/aristotle/logs/2026-11-20.md"] in logs[1]["facts"]
         assert web.get("/api/shelves/sessions?q=nothing-of-it")["total"] == 0
         assert web.ask("/api/shelves/other").status == 404
         assert web.ask("/api/shelves/semantic", "POST", b"{}").status == 405

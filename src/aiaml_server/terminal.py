@@ -31,6 +31,7 @@ __all__ = [
     "DONE",
     "NOTHING",
     "REFUSED",
+    "UNANSWERED",
     "USAGE",
     "Ended",
     "as_json",
@@ -58,6 +59,7 @@ DONE = 0  # exit codes, this and those below
 NOTHING = 1  # not found, no match, not wanted; or a warning of `doctor`
 USAGE = 2  # the words, or a setting, cannot be used
 REFUSED = 3  # the disk, git or a file refused; or an error of `doctor`
+UNANSWERED = 4  # `sync --setup` would ask, and there is nobody
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 

@@ -64,6 +64,7 @@ EXIT_CODES = {
     "1": "nothing found, or not wanted after all",
     "2": "wrong usage or setting",
     "3": "a disk, git or a file refused",
+    "4": "`sync --setup` would ask first, and there is no terminal",
     "130": "Ctrl-C; another signal: 128 and its number",
     "141": "whoever read the output went away",
 }

@@ -67,7 +67,7 @@ def forget(
 ) -> int | None:
     """Delete memories, after showing them and asking: by their ids, or all that a filter means.
 
-    The files are gone at once, and no agent finds them any more, on none of your machines. The
+    The files are gone at once, and no agent finds them any more, on any of your machines. The
     history, here and in your copy, still has them: `aiaml undo` or `aiaml restore` brings them
     back.
 

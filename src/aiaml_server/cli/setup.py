@@ -22,7 +22,18 @@ from aiaml_server.settings import Settings, without_password, wrong_remote
 from aiaml_server.storage.chosen import choose_remote
 from aiaml_server.storage.programs import find
 from aiaml_server.sync import Problem, survey
-from aiaml_server.terminal import REFUSED, USAGE, Ended, ask, confirm, joined, note, plural, wrapped
+from aiaml_server.terminal import (
+    REFUSED,
+    UNANSWERED,
+    USAGE,
+    Ended,
+    ask,
+    confirm,
+    joined,
+    note,
+    plural,
+    wrapped,
+)
 
 REMOTE_SECONDS = 10.0
 LOOK_SECONDS = 60.0
@@ -133,7 +144,8 @@ def _agree(setting: Settings, refs: Mapping[str, str], *, yes: bool) -> None:
         note(f"{told}.")
         return
     if not sys.stdin.isatty():
-        raise Ended(f"{told}. Make an empty repository; or `--yes` puts memories there too", USAGE)
+        todo = "Make an empty repository, or say yes to have memories there too (`--yes`)"
+        raise Ended(f"{told}. {todo}", UNANSWERED)
     note(f"{told}.")
     confirm("Put memories there too, for all to read who read that?")
 

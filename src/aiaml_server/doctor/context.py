@@ -32,12 +32,14 @@ class Context:
         offline: whether the remote is left alone.
         wrong: the settings that cannot be used.
         settings: the others; None when they do not say where the memories are.
+        told: the sentences of the troubles of sync that a finding has.
     """
 
     environ: Mapping[str, str] = field(repr=False)
     offline: bool = False
     wrong: dict[str, InvalidSetting] = field(init=False, default_factory=dict)
     settings: Settings | None = field(init=False, default=None)
+    told: set[str] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
         """Try each variable by itself, so that all that are wrong are named."""

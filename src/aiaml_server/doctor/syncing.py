@@ -53,7 +53,7 @@ def status(context: Context) -> Iterator[Finding]:
     last, now = Status.read(base), survey(settings)
     if not now.git:
         return
-    found = list(_troubles(base, last, now))
+    found = list(_troubles(base, last, now, context.told))
     yield from found
     if now.waiting:
         todo = "a running server does so within a minute, and `aiaml sync` at once"
@@ -68,13 +68,13 @@ def status(context: Context) -> Iterator[Finding]:
         yield Finding("sync", "ok", f"all memories are committed{told}")
 
 
-def _troubles(base: Path, last: Status, now: Survey) -> Iterator[Finding]:
+def _troubles(base: Path, last: Status, now: Survey, told_already: set[str]) -> Iterator[Finding]:
     if last.trouble:
+        told_already.add(last.trouble.sentence)
         told = f"failing since {last.failing_since}: {last.trouble.sentence}"
         yield Finding("sync", "error", told, last.trouble.remedy)
-    told_already = last.trouble and now.problem and last.trouble.sentence == now.problem.sentence
-    if now.problem and now.problem.kind != "old-git" and not told_already:  # told by `git`
-        told = now.problem.sentence
+    told = now.problem.sentence if now.problem else ""
+    if now.problem and now.problem.kind != "old-git" and told not in told_already:  # told by `git`
         if now.problem.kind != "waiting":
             told = f"git cannot read its repository: {told}"
         yield Finding("sync", "error", told, now.problem.remedy)
@@ -116,19 +116,24 @@ def remote(context: Context) -> Iterator[Finding]:
         return
     except AiamlError as error:
         problem = Problem.of(error)
-        yield Finding("remote", "error", problem.sentence, problem.remedy)
+        if problem.sentence not in context.told:
+            yield Finding("remote", "error", problem.sentence, problem.remedy)
         return
-    yield _copy(settings, f"answered in {time.perf_counter() - start:.1f} s", refs)
+    yield _copy(settings, f"answered in {time.perf_counter() - start:.1f} s", refs, context.told)
 
 
-def _copy(settings: Settings, found: str, refs: Mapping[str, str]) -> Finding:
+def _copy(
+    settings: Settings, found: str, refs: Mapping[str, str], told_already: set[str]
+) -> Finding:
     """Say whether a remote that answers has what is here."""
     last, now = Status.read(settings.base), survey(settings)
     in_use = with_remote_in_use(settings, {}).remote in ("", settings.remote)
     lacks = now.repository and (not refs or (in_use and now.ahead))
     if in_use and last.trouble and lacks:
         since = f" of what is newer than {last.last_push}" if last.last_push else ""
-        told = f"{found}, but there is no copy{since}: {last.trouble.sentence}"
+        why = last.trouble.sentence
+        why = ", for the reason that sync has" if why in told_already else f": {why}"
+        told = f"{found}, but there is no copy{since}{why}"
         return Finding("remote", "error", told, last.trouble.remedy)
     if lacks:
         told = f"lacks {plural(now.ahead, 'commit')} of ours: of these" if refs else "is empty:"

@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 OLDEST_GIT = (2, 33)
+_OUR_NAME = re.compile(rb"files/\d{8}_\d{6}_[0-9a-f]{8}\.md")  # what a writer must name a memory
 ONE_DISK = (
     "it is on the same disk as the memories, and no protection: if that disk breaks, both are gone"
 )
@@ -127,7 +128,7 @@ class Contents:
 
     Attributes:
         branch: the branch's name; empty where it has others only.
-        memories: how many.
+        memories: how many files have the name that ours have.
         others: the other files' paths.
         author: by whom the newest commit is.
         time: when that was made, in seconds since 1970.
@@ -148,7 +149,6 @@ def look(settings: Settings, refs: Mapping[str, str], seconds: float) -> Content
     """
     from aiaml_server.sync.forgetting.rewrite import FILE  # noqa: PLC0415
     from aiaml_server.sync.remote import joined_branch  # noqa: PLC0415
-    from aiaml_server.sync.union import is_memory  # noqa: PLC0415
 
     branch = joined_branch(refs)
     if not branch:
@@ -156,9 +156,12 @@ def look(settings: Settings, refs: Mapping[str, str], seconds: float) -> Content
     with _asked(settings, seconds) as remote:
         paths, author, time = remote.look(branch, seconds)
     ours = {FILE, b".gitignore", b".gitattributes"}
-    others = [os.fsdecode(each) for each in paths if each not in ours and not is_memory(each)]
+    others = [
+        os.fsdecode(each) for each in paths if each not in ours and not _OUR_NAME.fullmatch(each)
+    ]
     name = branch.removeprefix("refs/heads/")
-    return Contents(name, sum(map(is_memory, paths)), others, author, time)
+    memories = sum(1 for each in paths if _OUR_NAME.fullmatch(each))
+    return Contents(name, memories, others, author, time)
 
 
 def on_one_disk(settings: Settings) -> bool:

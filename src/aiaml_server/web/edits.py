@@ -26,7 +26,7 @@ from aiaml_server.rendering.html import safe_html
 from aiaml_server.settings import BASE, wrong_remote
 from aiaml_server.storage.operations import recorded
 from aiaml_server.storage.store import MAX_FILE, Stamp
-from aiaml_server.terminal import DONE
+from aiaml_server.terminal import DONE, UNANSWERED
 from aiaml_server.web.asked import MAX_BODY, body, is_large, json_in
 from aiaml_server.web.choice import Choice
 from aiaml_server.web.pages import Json, problem
@@ -214,8 +214,8 @@ class Edits:
         said = (done.stderr + done.stdout).decode("utf-8", "replace").strip()
         if done.returncode == DONE:
             return Json({"said": said})
-        why, asks, _ = said.rpartition("aiaml: ")[2].partition("; or `--yes`")
-        return problem(409, why, {"yes": "must be true for that"} if asks else None)
+        asks = {"yes": "must be true for that"} if done.returncode == UNANSWERED else None
+        return problem(409, said.rpartition("aiaml: ")[2], asks)
 
     def _export(self, request: Request, text: str) -> Response:
         """Return memories as lines of JSON, as `aiaml export` does, and how many are gone."""

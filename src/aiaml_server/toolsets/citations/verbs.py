@@ -127,7 +127,12 @@ def notes(environ: Mapping[str, str]) -> Iterator[Note]:
             (place(one.citation), " ".join(filter(None, (one.verdict, one.note))))
             for one in each.checked
         ]
-        facts = [("Verdict", verdict), *cited, ("Verified", memory.verified), ("File", each.path)]
+        facts = [
+            ("Verdict", verdict),
+            *cited,
+            ("Verified", memory.verified[:10]),
+            ("File", each.path),
+        ]
         said = [fact for fact in facts if fact[1]]
         text = f"# {memory.subject}\n\n{memory.content}"
         yield Note(memory.id, text, memory.created, said, memory.tags)

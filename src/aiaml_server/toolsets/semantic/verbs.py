@@ -127,7 +127,7 @@ def notes(_environ: Mapping[str, str]) -> Iterator[Note]:
     """Yield the memories of whoever works here, of the project and of the person."""
     with _opened() as memories:
         for each in memories.every():
-            facts = [("Priority", each.priority), ("Category", each.category or ""),
+            facts = [("Priority", each.priority.lower()), ("Category", each.category or ""),
                      ("Scope", each.id.partition(":")[0])]  # fmt: skip
             said = [fact for fact in facts if fact[1]]
             yield Note(each.id, each.content, each.created_at, said, each.tags)

@@ -369,11 +369,28 @@ def notes(environ: Mapping[str, str]) -> Iterator[Note]:
             names = [(place.log(date), date) for date in place.dates()]
             for name, date in [(SUMMARY, ""), *names]:
                 if data := place.read(name):
-                    facts = [("Agent", agent), ("File", str(place.shown / name))]
-                    found.append(
-                        Note(f"{agent}/{name}", data.decode("utf-8", "replace"), date, facts)
-                    )
+                    facts = [
+                        ("Agent", agent),
+                        ("File", (place.shown / name).relative_to(root).as_posix()),
+                    ]
+                    title = f"{agent}, {date}" if date else f"Summary of {agent}"
+                    found.append(Note(f"{agent}/{name}", _read(data, title), date, facts))
     yield from sorted(found, key=lambda each: (not each.made, each.made), reverse=True)
+
+
+def _read(data: bytes, title: str) -> str:
+    """Return what a log or a summary says under a title: no header, nor what is left empty."""
+    from aiaml_server.toolsets.sessions.document import Document  # noqa: PLC0415 (imports the markdown parser)
+
+    document = Document(data)
+    for section in reversed(document.sections):
+        start, end = document.body(section)
+        if section.text == "Header" or not data[start:end].strip():
+            data = data[: section.start] + data[end:]
+    name = document.headings[:1]
+    if name and name[0].level == 1:
+        data = data[: name[0].start] + data[name[0].end :]
+    return f"# {title}\n\n{data.decode('utf-8', 'replace').lstrip()}"
 
 
 def _root_finding(variable: str, root: Path, check_secrets: bool) -> Finding:

@@ -89,14 +89,12 @@ const asked = (more = {}) => within({ q: question(), ...(state.unread ? { new: "
 const page = (from, signal) => api.memories(asked({ from }), signal);
 
 function show(memories, { next, total, apart }, fresh = false) {
-  const keep = document.activeElement?.closest?.("#hits a")?.dataset.file;
   rows = memories;
   inAll = total;
   following = next;
   list.fill(rows, { fresh, address, more: next != null, empty: wayOn(apart) });
   tell();
   list.mark(state.open, address);
-  if (keep) list.link(keep)?.focus();
 }
 
 // How many there are, above the list and wherever it is said.
@@ -119,7 +117,7 @@ function wayOn(apart = 0) {
   if (!words && !state.chips.length) return [h("p", {}, "No memories yet. Agents store them here; connect those on this computer once, in a terminal:"),
     copyable("aiaml install --all"), h("p", {}, "Or write the first one yourself."), button("New memory", create)];
   return [
-    h("p", {}, apart ? `None has these words side by side; ${plural(apart, "memory")} ${apart === 1 ? "has" : "have"} all of them.`
+    h("p", {}, shelf() ? "Nothing here has all of these words." : apart ? `None has these words side by side; ${plural(apart, "memory")} ${apart === 1 ? "has" : "have"} all of them.`
       : words ? "No memory holds any of these words." : "No memory is like that."),
     apart ? button("Search without the quotes", () => clear(words.replaceAll('"', ""))) : null,
     words ? button("Clear search", () => clear("")) : null,
@@ -542,6 +540,10 @@ function step(by) {
 
 function back() {
   if (document.activeElement === byId("search")) byId("search").blur(); // the next key is no word
+  if (document.activeElement?.closest("#filters")) {
+    filters(false);
+    return byId("filters-toggle").focus();
+  }
   if (document.querySelector(".editor")) return editor.leave();
   if (list.selection().count) return list.clear();
   if (state.open) return close();

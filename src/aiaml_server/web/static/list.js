@@ -9,6 +9,8 @@ let known = new Set(); // files of the rows that were there
 
 // Show memories; with `fresh`, those that were not there before stand out. `empty` stands where there is none.
 export function fill(memories, { fresh = false, address, more, choice = true, empty }) {
+  const at = links().indexOf(document.activeElement);
+  const focused = document.activeElement?.dataset.file;
   const rows = memories.map((each) => row(each, address(each.file), fresh && !known.has(each.file)));
   byId("hits").replaceChildren(rows.length ? h("ol", {}, rows) : h("div", { class: "empty" }, empty));
   known = new Set(memories.map(({ file }) => file));
@@ -16,6 +18,7 @@ export function fill(memories, { fresh = false, address, more, choice = true, em
   byId("all").hidden = !memories.length || !choice;
   byId("more").hidden = !more;
   tick();
+  if (at >= 0) (link(focused) ?? links()[Math.min(at, rows.length - 1)] ?? byId("hits")).focus();
 }
 
 function row(memory, address, fresh) {

@@ -171,7 +171,7 @@ export async function forget({ count, titles, ...some }) {
   const it = count === 1 ? "it" : "them";
   const sure = await confirm(count === 1 ? "Forget this memory?" : `Forget ${plural(count, "memory")}?`, [
     h("blockquote", {}, shown.map((each) => h("p", { dir: "auto" }, each || "(empty)")), count > shown.length ? h("p", {}, `… and ${(count - shown.length).toLocaleString()} more`) : null),
-    h("p", {}, `No agent finds ${it} any more, on none of your machines.`),
+    h("p", {}, `No agent finds ${it} any more, on any of your machines.`),
     h("p", {}, standing?.sync
       ? `Undo brings ${it} back: the history still has ${it}${standing.remote ? ", here and in your copy, for whoever can read that" : ""}.`
       : "Sync is off: what the history does not have from before is gone for good once this page is closed."),
