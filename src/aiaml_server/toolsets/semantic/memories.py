@@ -157,8 +157,9 @@ class Memories:
         self._merging = Merging(self._opened, self._embedding)
         self.model = model
         self.home, self.project, self.databases = home, project, self._opened.databases
-        self.embed, self.left, self.counted = (
+        self.embed, self.left, self.counted, self.later = (
             self._embedding.embed, self._embedding.left, self._embedding.counted,
+            self._embedding.later,
         )  # fmt: skip
         self.merge, self.merge_equal = self._merging.merge, self._merging.merge_equal
         self.duplicates = self._merging.duplicates
