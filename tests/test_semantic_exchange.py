@@ -19,6 +19,7 @@ from aiaml_server.toolsets.semantic import backups, failures
 from aiaml_server.toolsets.semantic.config import Config
 from aiaml_server.toolsets.semantic.exchanging import exchange
 from aiaml_server.toolsets.semantic.memories import Memories
+from aiaml_server.toolsets.semantic.memory import Draft, instant_of
 from client import PYTHON
 from printed import inherited
 
@@ -146,6 +147,24 @@ def test_exchange_brings_nothing_back_that_was_forgotten(two: tuple[Machine, Mac
     assert one.sync() == {"file deleted": 1} and one.contents() == {}
     carried(one, two_)
     assert two_.sync() == {"deleted": 1} and two_.contents() == {}
+
+
+def test_exchange_tells_apart_what_was_made_at_the_same_time(two: tuple[Machine, Machine]) -> None:
+    """Two notes of one day, as an import dates them: none stands for the other, or goes with it."""
+    one, two_ = two
+    day = instant_of("2026-11-22")
+    one.memories.store_all([Draft("Tea at four.", created=day), Draft("Cake.", created=day)])
+    one.sync()
+    carried(one, two_)
+    two_.sync()
+    two_.memories.store_all([Draft("Salt.", created=day)])
+    assert two_.sync() == {"written": 1}
+    carried(two_, one)
+    assert one.sync() == {"new": 1} and set(one.contents()) == {"Tea at four.", "Cake.", "Salt."}
+    one.memories.forget("global:1")
+    assert one.sync() == {"file deleted": 1} and set(one.contents()) == {"Cake.", "Salt."}
+    carried(one, two_)
+    assert two_.sync() == {"deleted": 1} and set(two_.contents()) == {"Cake.", "Salt."}
 
 
 def test_exchange_of_the_same_text_unites_it(two: tuple[Machine, Machine]) -> None:

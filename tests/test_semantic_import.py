@@ -426,13 +426,18 @@ Water has 93 degrees.
 
 
 def test_dates_tags_and_title_of_a_file() -> None:
-    """The frontmatter's, a heading's for what stands under it; links alone are no memory."""
+    """The frontmatter's, a heading's for what stands under it; links alone are no memory.
+
+    A heading's date is no tag.
+    """
     first, second = pieces(DATED, Path("brewing.md"))
     assert first.content == "Brewing\n\nWater has 93 degrees."
     assert (first.tags, str(first.created)[:10]) == (("coffee", "brewing"), "2024-01-05")
     assert second.content == "Brewing > 2024-03-01 Observations: Pour slowly #v60"
-    assert second.tags == ("coffee", "brewing", "method", "2024-03-01-observations", "v60")
+    assert second.tags == ("coffee", "brewing", "method", "observations", "v60")
     assert str(second.created)[:10] == "2024-03-01"
+    (dated,) = pieces("# 2024-03-01\n\n- Pour slowly", Path("diary.md"))
+    assert dated.tags == ()
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ from hypothesis import strategies as st
 from aiaml_server import toolsets
 from aiaml_server.toolset import at
 from aiaml_server.toolsets.semantic import logs
+from aiaml_server.toolsets.semantic.config import Config
 from aiaml_server.toolsets.semantic.excerpt import excerpt, excerpts
+from aiaml_server.toolsets.semantic.memories import Memories
 from client import SERVER, Client
 from model_hub import refusing
 from semantic_model import NAME, model_folder
@@ -166,6 +169,26 @@ def test_the_first_search_compares_meanings(tmp_path: Path) -> None:
             break
         assert "ask again in a few seconds" in found["warnings"][0]
     assert found["meaning"] and found["memories"][0]["content"].startswith("Deploys")
+
+
+@pytest.mark.timeout(300)
+def test_missing_vectors_are_made_behind_the_start(tmp_path: Path) -> None:
+    """What a session has stored before its model was there is found by meaning in the next one."""
+    with serving(tmp_path) as client:
+        stored = client.call("store_memory", content="Deploys go out on Tuesdays.")
+        assert not stored["embedded"]
+    with serving(tmp_path, model=NAME, path=str(model_folder())) as client:
+        client.answer(client.request("tools/list", {}))
+        deadline = time.monotonic() + 120
+        while left(tmp_path) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert left(tmp_path) == 0 and client.close() == 0
+
+
+def left(place: Path) -> int:
+    """Return how many memories of a project have no vector."""
+    with closing(Memories(place / "home/.memory", place / "shop", None, Config())) as found:
+        return found.left()
 
 
 def test_resources(tmp_path: Path) -> None:

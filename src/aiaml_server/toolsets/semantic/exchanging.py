@@ -20,7 +20,7 @@ from aiaml_server.toolsets.semantic.database import Database, rows
 from aiaml_server.toolsets.semantic.journal import FORGOTTEN
 from aiaml_server.toolsets.semantic.memories import Memories
 from aiaml_server.toolsets.semantic.memory import COLUMNS, Memory, of_row
-from aiaml_server.toolsets.semantic.portable import AGENT, as_file, draft_of
+from aiaml_server.toolsets.semantic.portable import AGENT, as_file, draft_of, origin
 
 
 @dataclass
@@ -54,7 +54,7 @@ def exchange(memories: Memories, store: Store) -> Exchanged:
                 known[str(uid)] = (number, str(digest))
             for row in rows(sql, f"SELECT {COLUMNS} FROM memories ORDER BY id"):
                 held[row[0]] = of_row("global", row)
-    _forget(there, {digest for _, digest in known.values()}, store, result)
+    _forget(there, known, store, result)
     named = {number for number, _ in known.values()}
     for number, one in held.items():
         if number not in named:
@@ -81,16 +81,17 @@ def _join(
     """Make one of each memory and a file that is not known, and yet of that memory."""
     database = memories.databases["global"]
     named = {number: uid for uid, (number, _) in known.items()}
-    made = {one.created_at: number for number, one in held.items() if named[number] in there}
     texts = {one.content_hash: number for number, one in held.items()}
     for uid in [uid for uid in there if uid not in known]:
         name, text = there[uid]
-        if number := made.get(_created(text), 0):
+        one = files.parse(text)
+        first = origin(one)
+        if first in there and (number := known.get(first, (0, ""))[0]) in held:
             # Another version of one, which git kept as a file of its own: the later one stays.
             if _updated(text) > held[number].updated_at:
                 _Pair(database, store, result, uid, "", there[uid]).put(text, number)
             kept = named[number]
-        elif number := texts.get(_digest(files.parse(text).content), 0):
+        elif number := texts.get(_digest(one.content), 0):
             # Stored on two machines before they met: each keeps the same of the two ids.
             kept, gone = sorted((named[number], uid))
             _unite(database, number, text, is_first=kept == named[number])
@@ -146,19 +147,17 @@ def _files(store: Store, result: Exchanged) -> Mapping[str, tuple[str, str]]:
 
 
 def _forget(
-    there: dict[str, tuple[str, str]], digests: set[str], store: Store, result: Exchanged
+    there: dict[str, tuple[str, str]],
+    known: Mapping[str, tuple[int, str]],
+    store: Store,
+    result: Exchanged,
 ) -> None:
     """Delete the files of what was forgotten for good, whatever git has made of them since."""
     for uid, (name, text) in list(there.items()):
-        if (created := _created(text)) and f"{FORGOTTEN}{created}" in digests:
+        if known.get(origin(files.parse(text)), (0, ""))[1].startswith(FORGOTTEN):
             store.replace(name, text, None)
             del there[uid]
             result.done["file deleted"] += 1
-
-
-def _created(text: str) -> str:
-    """Return when a file's memory was made, as `Memory` has it."""
-    return memory.shown(memory.instant_of(files.parse(text).timestamp)) or ""
 
 
 def _uid(one: Memory, taken: set[str]) -> str:
@@ -177,8 +176,8 @@ class _Pair:
     """A memory and its file.
 
     Attributes:
-        digest: of the file when both were the same; empty where they never were; of a memory
-            that was forgotten for good, when it was made, behind a word.
+        digest: of the file when both were the same; empty where they never were; `FORGOTTEN` of
+            a memory that was forgotten for good.
         file: its name and text; None where there is none.
     """
 
@@ -191,7 +190,7 @@ class _Pair:
 
     def settle(self, held: Memory | None, number: int) -> None:
         """Have both say the same."""
-        mine = files.format(as_file(held, self.uid, uses=False)) if held else None
+        mine = files.format(as_file(held, self.uid, exchanged=True)) if held else None
         text = self.file[1] if self.file else None
         if self.digest.startswith(FORGOTTEN):
             if self.file:

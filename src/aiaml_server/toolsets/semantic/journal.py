@@ -20,7 +20,7 @@ from aiaml_server.toolsets.semantic.failures import InvalidInput, NothingToUndo
 if TYPE_CHECKING:
     import apsw
 
-FORGOTTEN = "forgotten "  # in place of a digest, before when the memory was made
+FORGOTTEN = "forgotten"  # in place of a digest
 DAYS = 30  # that a change can be undone
 MOST_CHANGES = 10_000
 MOST_TEXT = MOST_VALUE  # bytes

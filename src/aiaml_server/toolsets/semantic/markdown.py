@@ -244,7 +244,7 @@ class _Sections:
             return
         kind = _KIND.match(text)
         text = text[kind.end() :] if kind else text
-        own = tag(self._trail[-1][1]) if self._trail else ""
+        own = tag(_DAY.sub("", self._trail[-1][1])) if self._trail else ""  # `created` has a day
         tags = (*self._tags, *([kind[1]] if kind else ()), own, *_HASHTAG.findall(text))
         headed = (_day(day[0]) for _, name in reversed(self._trail) if (day := _DAY.search(name)))
         created = next(headed, None) or self._created

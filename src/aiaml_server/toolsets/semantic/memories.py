@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import isfinite
@@ -15,7 +14,7 @@ from aiaml_server.moments import present
 from aiaml_server.toolsets.semantic import backups, cutting, journal, logs, memory, place, ranking
 from aiaml_server.toolsets.semantic.database import Author, Database, author_of, rows
 from aiaml_server.toolsets.semantic.embedding import Embedding
-from aiaml_server.toolsets.semantic.failures import AlreadyThere, Damaged, InvalidInput, NotFound
+from aiaml_server.toolsets.semantic.failures import AlreadyThere, InvalidInput, NotFound
 from aiaml_server.toolsets.semantic.filters import KEYS, Filters, behind, cursor_of
 from aiaml_server.toolsets.semantic.journal import FORGOTTEN, as_text, fields_of
 from aiaml_server.toolsets.semantic.memory import (
@@ -158,8 +157,9 @@ class Memories:
         self._merging = Merging(self._opened, self._embedding)
         self.model = model
         self.home, self.project, self.databases = home, project, self._opened.databases
-        self.embed, self.left, self.counted = (
+        self.embed, self.left, self.counted, self.later = (
             self._embedding.embed, self._embedding.left, self._embedding.counted,
+            self._embedding.later,
         )  # fmt: skip
         self.merge, self.merge_equal = self._merging.merge, self._merging.merge_equal
         self.duplicates = self._merging.duplicates
@@ -410,14 +410,9 @@ class Memories:
         """
         database, number = self.check_known(memory_id)
         with database.writing() as sql:
-            created = ""
-            for row in rows(sql, f"SELECT {COLUMNS} FROM memories WHERE id = ?", (number,)):
-                with suppress(Damaged):  # an exchange knows it by its file then
-                    created = of_row("global", row).created_at
-                database.remove(sql, number)
+            database.remove(sql, number)
             journal.purge(sql, number)
-            kept = (f"{FORGOTTEN}{created}", number)
-            sql.execute("UPDATE exchanged SET digest = ? WHERE memory_id = ?", kept)
+            sql.execute("UPDATE exchanged SET digest = ? WHERE memory_id = ?", (FORGOTTEN, number))
         if backups.made(database):
             backups.make(database, anew=True)
 

@@ -29,13 +29,14 @@ NOBODY = "me"  # whom a global memory is about: the format wants a name
 _PLAIN = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]*")
 
 
-def as_file(memory: Memory, uid: str, *, uses: bool = True) -> files.Memory:
+def as_file(memory: Memory, uid: str, *, exchanged: bool = False) -> files.Memory:
     """Return a memory as the default toolset has it.
 
     Args:
         memory: the memory.
         uid: eight hexadecimal digits, its id there.
-        uses: whether it says how often it was used, and what for.
+        exchanged: whether it is for `sync`: without how often it was used, and what for, and with
+            its id once more, which is left where git makes a version a file of its own.
     """
     lines = {
         "scope": memory.scope,
@@ -46,11 +47,13 @@ def as_file(memory: Memory, uid: str, *, uses: bool = True) -> files.Memory:
         "updated": memory.updated_at if memory.updated_at != memory.created_at else None,
         "tagged": None if memory.tags else "no",
     }
-    if uses and memory.access_count:
+    if exchanged:
+        lines["origin"] = uid
+    elif memory.access_count:
         lines["used"] = str(memory.access_count)
         lines["last-used"] = memory.last_accessed_at
     extra = [f"{name}: {scalar(value)}" for name, value in lines.items() if value]
-    if uses and memory.usage_contexts:
+    if memory.usage_contexts and not exchanged:
         extra.append(f"contexts: {json.dumps(memory.usage_contexts, ensure_ascii=False)}")
     topics = memory.tags or (memory.category or "memory",)
     user = memory.project_id or NOBODY
@@ -86,6 +89,12 @@ def draft_of(one: files.Memory) -> Draft:
         last_used=instant_of(text("last-used")),
         contexts=tuple(each[:LONGEST_CONTEXT] for each in contexts)[-MOST_CONTEXTS:],
     )
+
+
+def origin(one: files.Memory) -> str:
+    """Return the id of the memory that a file is of, its own or one of its versions."""
+    said = next((each for each in one.extra if each.startswith("origin:")), "")
+    return (text_in([said]) if said else None) or one.id
 
 
 def _line(text: str) -> str:

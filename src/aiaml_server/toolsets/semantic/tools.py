@@ -293,9 +293,9 @@ class SemanticTools:
                 self._open.close()
 
     def _ahead(self, left: threading.Event) -> None:
-        """Load the model that is on this machine, and make backups, where there are memories.
+        """Load the model that is on this machine, make the vectors that are missing, and backups.
 
-        Whoever has none pays nothing for the model: agents ask for what somebody has stored.
+        Whoever has no memories pays nothing for the model: agents ask for what somebody has stored.
         """
         from aiaml_server.toolsets.semantic import backups
 
@@ -304,10 +304,10 @@ class SemanticTools:
         with suppress(AiamlError, OSError):  # what is wrong, the first call says
             memories = self._memories()
             there = [each for each in memories.databases.values() if each.there]
-            models: list[Provider | Scores | None] = [memories.model, memories.reranker]
-            for model in models:
-                if there and model is not None and model.state().kind == "loading":
-                    model.ready()
+            if there and memories.model and memories.model.state().kind == "loading":
+                memories.later(lacking=True)  # which loads it
+            if there and memories.reranker and memories.reranker.state().kind == "loading":
+                memories.reranker.ready()
             for each in there:
                 if not left.is_set() and each.path.stat().st_size <= backups.MOST_UNASKED:
                     with suppress(AiamlError):
