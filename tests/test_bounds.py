@@ -72,7 +72,6 @@ OTHERS = {
     "doctor.place._try_writing": OURS_TO_WRITE,
     "doctor.program._editable": OURS,
     "doctor.program._installed": OURS,
-    "doctor.place.file_system": "what the system tells of itself",
     "exchange.page._part": OURS,
     "exchange.archives.piped": "test_import_sources: a pipe that brings too much is refused",
     "exchange.archives.unpacked": "test_import_sources: a zip has at most so many bytes and files",

@@ -82,7 +82,6 @@ STARTED = {
     "sync/command.py: launcher.execute": "git, by find; before it setpriv or nice, by find",
     "sync/command.py: subprocess.run": "taskkill, by find",
     "doctor/conversation.py: subprocess.Popen": "this installation, or the running Python",
-    "doctor/place.py: subprocess.run": "/sbin/mount",
     "cli/copying.py: subprocess.Popen": "the running Python",
     "cli/setup.py: subprocess.run": "git, by find",
     "cli/paging.py: subprocess.Popen": "the person's pager, by find",

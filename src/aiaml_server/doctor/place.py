@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import stat
-import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -26,6 +25,14 @@ _MIB = 1024 * 1024
 _ROOM, _LITTLE_ROOM = 10 * _MIB, 500 * _MIB
 _NAMES, _FEW_NAMES = 100, 10_000  # files that can still be created
 _AHEAD_SECONDS = 600.0
+_CLOUDS = {
+    r"dropbox.*": "Dropbox",
+    r"onedrive.*": "OneDrive",
+    r"icloud ?drive|mobile documents|com~apple~clouddocs": "iCloud",
+    r"google ?drive.*|my drive|googledrive-.*": "Google Drive",
+    r"nextcloud|owncloud": "Nextcloud",
+    r"box( sync)?|pcloud ?drive|cloudstorage|syncthing|mega(sync)?": "a synchronised folder",
+}
 # In `.index` each user has a folder for themselves alone, whatever its own mode is.
 _OURS = (
     ".aiaml.git .git .gitattributes .gitignore .keep-local .lock .sync-status.json .sync.lock files"
@@ -33,7 +40,7 @@ _OURS = (
 
 
 def directory(context: Context) -> Iterator[Finding]:
-    """Look whether there is a directory, or could be one, and on what."""
+    """Look whether there is a directory, or could be one, and whether a program copies it."""
     if not context.settings:
         found = "unknown, so nothing in it is checked: AIAML_MEMORY_DIR cannot be used"
         yield Finding("directory", "error", found, "correct AIAML_MEMORY_DIR, then run this again")
@@ -43,12 +50,14 @@ def directory(context: Context) -> Iterator[Finding]:
         remedy = "move it away, or set AIAML_MEMORY_DIR to a directory"
         yield Finding("directory", "error", f"{base} is not a directory", remedy)
         return
-    kind = file_system(_existing(base))
-    if is_directory(base):
-        yield Finding("directory", "ok", f"{base}, on {kind}" if kind else str(base))
-    else:
-        yield _could_be_made(base)
-    yield from doubts(base, kind)
+    yield Finding("directory", "ok", str(base)) if is_directory(base) else _could_be_made(base)
+    parts = {*base.parts, *_existing(base).resolve().parts}
+    for pattern, name in _CLOUDS.items():
+        if any(re.fullmatch(pattern, part, re.IGNORECASE) for part in parts):
+            remedy = "move it out, and exchange memories by `aiaml sync --setup` (docs/sync.md)"
+            found = f"{base} is in {name}, which may damage the index and git, and make copies"
+            yield Finding("directory", "warning", found, remedy)
+            return
 
 
 def _could_be_made(base: Path) -> Finding:
@@ -193,89 +202,6 @@ def clock(context: Context) -> Iterator[Finding]:
         yield Finding("clock", "warning", found, remedy)
     else:
         yield Finding("clock", "ok", f"{time.strftime('%Y-%m-%d %H:%M %z')}")
-
-
-# --- where it lies ------------------------------------------------------------------------------
-
-_NETWORK = re.compile(
-    r"(fuse\.)?(nfs\d?|cifs|smb\w*|9p|afs|afpfs|webdav|davfs2?|sshfs|rclone|ceph|glusterfs|lustre"
-    r"|beegfs|vboxsf|prl_fs|vmhgfs(-fuse)?|a network drive)"
-)
-_CLOUDS = {
-    r"dropbox.*": "Dropbox",
-    r"onedrive.*": "OneDrive",
-    r"icloud ?drive|mobile documents|com~apple~clouddocs": "iCloud",
-    r"google ?drive.*|my drive|googledrive-.*": "Google Drive",
-    r"nextcloud|owncloud": "Nextcloud",
-    r"box( sync)?|pcloud ?drive|cloudstorage|syncthing|mega(sync)?": "a synchronised folder",
-}
-
-
-def doubts(base: Path, kind: str) -> Iterator[Finding]:
-    """Say what speaks against keeping memories there, on that kind of file system."""
-    if _NETWORK.fullmatch(kind):
-        remedy = "keep memories on a local disk, and exchange them by `aiaml sync --setup`"
-        found = f"{base} is on a network file system ({kind}), where locks may not work"
-        yield Finding("directory", "warning", found, remedy)
-    if cloud := _cloud(base):
-        remedy = "move it out, and exchange memories by `aiaml sync --setup` (docs/sync.md)"
-        found = f"{base} is in {cloud}, which may damage the index and git, and make copies"
-        yield Finding("directory", "warning", found, remedy)
-
-
-def _cloud(base: Path) -> str:
-    for part in (*base.parts, *_existing(base).resolve().parts):
-        for pattern, name in _CLOUDS.items():
-            if re.fullmatch(pattern, part, re.IGNORECASE):
-                return name
-    return ""
-
-
-def file_system(path: Path) -> str:
-    """Return the kind of file system that a path is on, such as "ext4"; empty when unknown."""
-    path = path.resolve()
-    if sys.platform == "win32":
-        return _windows_drive(path)
-    if sys.platform == "linux":
-        return mounted_linux(path, Path("/proc/self/mountinfo").read_text("utf-8", "replace"))
-    done = subprocess.run(["/sbin/mount"], capture_output=True, text=True, timeout=10, check=False)
-    return mounted_bsd(path, done.stdout)
-
-
-def mounted_linux(path: Path, table: str) -> str:
-    """Find a path's file system in the text of /proc/self/mountinfo."""
-    found: dict[str, str] = {}
-    for line in table.splitlines():
-        before, _, after = line.partition(" - ")
-        point = re.sub(r"\\(\d{3})", lambda match: chr(int(match[1], 8)), before.split(" ")[4])
-        found[point] = after.split(" ")[0]
-    return _nearest(path, found)
-
-
-def mounted_bsd(path: Path, table: str) -> str:
-    """Find a path's file system in what `mount` prints on macOS: `… on POINT (KIND, …)`."""
-    found: dict[str, str] = {}
-    for line in table.splitlines():
-        point, _, kinds = line.partition(" on ")[2].rpartition(" (")
-        found[point] = kinds.partition(",")[0].partition(")")[0]
-    return _nearest(path, found)
-
-
-def _nearest(path: Path, kinds: dict[str, str]) -> str:
-    for place in (path, *path.parents):
-        if str(place) in kinds:
-            return kinds[str(place)]
-    return ""
-
-
-def _windows_drive(path: Path) -> str:
-    if sys.platform == "win32":
-        import ctypes  # noqa: PLC0415
-
-        drive = path.anchor
-        if drive.startswith("\\\\") or ctypes.windll.kernel32.GetDriveTypeW(drive) == 4:
-            return "a network drive"
-    return ""
 
 
 def _existing(path: Path) -> Path:
