@@ -458,14 +458,10 @@ def is_terminal() -> bool:
 def width(*, err: bool = False) -> int:
     """Return the columns there are: `COLUMNS`, the terminal's, or 80; with `err`, for stderr."""
     said = os.environ.get("COLUMNS", "")
-    return max((int(said) if said.isdecimal() else 0) or _seen_columns(2 if err else 1) or 80, 40)
-
-
-def _seen_columns(number: int) -> int:
-    """Return the columns of a terminal; 0 where there is none. `shutil` has this, and is slow."""
-    with suppress(OSError):  # closed, or no terminal
-        return os.get_terminal_size(number).columns
-    return 0
+    found = int(said) if said.isdecimal() else 0
+    with suppress(OSError):  # closed, or no terminal; `shutil` has this, and is slow
+        found = found or os.get_terminal_size(2 if err else 1).columns
+    return max(found or 80, 40)
 
 
 def plural(number: int, noun: str, nouns: str = "") -> str:

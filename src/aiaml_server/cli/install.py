@@ -204,8 +204,10 @@ def _connect_own(
             raise ConfigError(path, f"{client.title} {other.what}", other.remedy)
     entry = _entry_for(there, variables)
     more = dict(variables)
-    if not only:
-        more |= _added(there.get(entry.name), variables)
+    if not only and toolsets.VARIABLE.name in variables and entry.name in there:
+        had = there[entry.name].get(toolsets.VARIABLE.name) or toolsets.DEFAULT
+        both = f"{had},{variables[toolsets.VARIABLE.name]}"
+        more[toolsets.VARIABLE.name] = ",".join(toolsets.known(toolsets.OPTION, both))
     change = clients.connect(entry, client, here, launch.command(_packages(more)), more)
     installed = clients.located(ENTRY, client, here)[1]
     return _connect(change, entry, installed, more, dry_run, there)
@@ -230,15 +232,6 @@ def _entry_for(there: Mapping[str, Mapping[str, str]], variables: Mapping[str, s
     word = re.sub("[^a-z0-9]+", "-", plain.lower()).strip("-")[:24] or "other"
     names = (f"{ENTRY.name}-{word}{number}" for number in ["", *range(2, len(there) + 3)])
     return ENTRY._replace(name=next(name for name in names if name not in there))
-
-
-def _added(had: Mapping[str, str] | None, variables: Mapping[str, str]) -> dict[str, str]:
-    """Return what an entry serves when it goes on with what it served, if more is named."""
-    name = toolsets.VARIABLE.name
-    if name not in variables or had is None:
-        return {}
-    both = f"{had.get(name) or toolsets.DEFAULT},{variables[name]}"
-    return {name: ",".join(toolsets.known(toolsets.OPTION, both))}
 
 
 def _connect_project(
@@ -330,7 +323,7 @@ def uninstall(
         names = [each.name for each in clients.connections(ENTRY, here, [client]) if each.connected]
         for name in dict.fromkeys([*reversed(names), ENTRY.name]):  # each finds what was before it
             changes = clients.disconnect(ENTRY._replace(name=name), client, here)
-            codes += [_disconnect(change, dry_run) for change in changes]
+            codes += [_saved(change, "is disconnected", dry_run) for change in changes]
         if not codes:
             note(f"{client.title} is not connected.")
         return max(codes, default=NOTHING)
@@ -359,7 +352,7 @@ def _hooks(names: Sequence[str], more: object, dry_run: bool, served: Sequence[s
         if served:
             return _hook(client, here, toolsets.known(toolsets.OPTION, ",".join(served)), dry_run)
         changes = [each for each in unhooked(client, here) if each.before != each.after]
-        codes = [_hooks_done(each, "has no hooks of AIAML any more", dry_run) for each in changes]
+        codes = [_saved(each, "has no hooks of AIAML any more", dry_run) for each in changes]
         if not codes:
             note(f"{client.title} has no hooks of AIAML.")
         return max(codes, default=NOTHING)
@@ -382,7 +375,7 @@ def _hook(client: Client, here: clients.Machine, served: Sequence[str], dry_run:
         if change.before == change.after:
             note(wrapped(f"{client.title} has its hooks already: {change.path}", 2))
             continue
-        worst = max(worst, _hooks_done(change, "has hooks", dry_run))
+        worst = max(worst, _saved(change, "has hooks", dry_run))
     if not dry_run:
         where = f" in {shown(Path(base))}" if base else ""
         said = f"A new session is told what is remembered{where}; AIAML_HOOKS=false turns it off"
@@ -410,8 +403,8 @@ def _base_of(client: Client) -> str:
     return str(theirs[0].path) if theirs and theirs[0] != usual else ""
 
 
-def _hooks_done(change: Change, done: str, dry_run: bool) -> int:
-    """Save or show a change of hooks."""
+def _saved(change: Change, done: str, dry_run: bool) -> int:
+    """Save a change and say what is done by it, or show it."""
     if dry_run:
         return _show(change)
     kept = clients.save(change)
@@ -491,16 +484,6 @@ def _connect(
 def _tell_besides(client: Client) -> None:
     for other in clients.besides(ENTRY, client, machine()):
         out(wrapped(f"  {client.title} {other.what}: {other.remedy}"))
-
-
-def _disconnect(change: Change, dry_run: bool) -> int:
-    if dry_run:
-        return _show(change)
-    kept = clients.save(change)
-    out(wrapped(f"{bold(change.client.title)} is disconnected: {change.path}", 2))
-    if kept:
-        out(wrapped(f"  as it was, the file is kept in {kept}"))
-    return DONE
 
 
 def _show(change: Change) -> int:

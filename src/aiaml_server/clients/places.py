@@ -153,11 +153,6 @@ def _claude_code(machine: Machine) -> list[Place]:
     return [Place(own / ".claude.json", sign)]
 
 
-def _gemini(machine: Machine) -> list[Place]:
-    home = machine.directory("GEMINI_CLI_HOME", machine.home)
-    return [_in(home / ".gemini", "settings.json")]
-
-
 def _windsurf(machine: Machine) -> list[Place]:
     parent = machine.roaming if machine.system == "win32" else machine.home / ".config"
     new = _in(machine.directory("XDG_CONFIG_HOME", parent) / "devin", "mcp_config.json")
@@ -170,21 +165,11 @@ def _zed(machine: Machine) -> list[Place]:
     return [_in(parent.get(machine.system, machine.xdg) / name, "settings.json")]
 
 
-def _antigravity(machine: Machine) -> list[Place]:
-    shared = machine.home / ".gemini"
-    return [_in(shared / each, "mcp_config.json") for each in ("config", "antigravity")]
-
-
 def _goose(machine: Machine) -> list[Place]:
     own = machine.xdg / "goose"
     if machine.system == "win32":
         own = machine.roaming / "Block" / "goose" / "config"
     return [_in(own, "config.yaml")]
-
-
-def _opencode(machine: Machine) -> list[Place]:
-    own = machine.xdg / "opencode"  # on every system
-    return [_in(own, "opencode.jsonc"), _in(own, "opencode.json")]
 
 
 _STDIO = {"type": "stdio"}
@@ -226,7 +211,9 @@ CLIENTS = (
     Client(
         "gemini",
         "Gemini CLI",
-        _gemini,
+        lambda machine: [
+            _in(machine.directory("GEMINI_CLI_HOME", machine.home) / ".gemini", "settings.json")
+        ],
         "Start gemini again; /mcp shows {name} in it.",
         project=".gemini/settings.json",
     ),
@@ -249,7 +236,10 @@ CLIENTS = (
     Client(
         "antigravity",
         "Antigravity",
-        _antigravity,
+        lambda machine: [
+            _in(machine.home / ".gemini" / each, "mcp_config.json")
+            for each in ("config", "antigravity")
+        ],
         "Press refresh under Manage MCP Servers, or start it again.",
     ),
     Client(
@@ -307,7 +297,9 @@ CLIENTS = (
     Client(
         "opencode",
         "OpenCode",
-        _opencode,
+        lambda machine: [  # on every system
+            _in(machine.xdg / "opencode", each) for each in ("opencode.jsonc", "opencode.json")
+        ],
         "Start opencode again; `opencode mcp list` shows {name}.",
         keys=("mcp",),
         extras={"type": "local"},

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from functools import cache, lru_cache
 from importlib import import_module
 from importlib.util import find_spec
+from os.path import commonprefix
 from types import ModuleType
 from typing import Any
 
@@ -157,7 +158,7 @@ class Word:
             self.others = frozenset([text, *group])
             plain = group[0] if group else text
             self._stemmed = self._stem(plain)
-            start = _same_beginning(plain, self._stemmed)
+            start = commonprefix([plain, self._stemmed])  # noqa: RUF071 (letters are meant)
             if start == self._stemmed and len(start) > SHORT and not language.keeps(start):
                 start = start[:-1]  # `hike` has the stem `hike`, with which `hiking` does not begin
             if len(start) >= SHORT:
@@ -175,12 +176,6 @@ class Word:
         if term in self.others or not self.bends:
             return term in self.others
         return term.startswith(self.start) and term.isalpha() and self._stem(term) == self._stemmed
-
-
-def _same_beginning(one: str, other: str) -> str:
-    """Return the letters with which both words begin."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return one[: next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))]
 
 
 class Language:

@@ -40,7 +40,11 @@ class Arguments:
         """Derive the schema from the annotations of the tool's function."""
         self._tool = tool
         parameters = inspect.signature(tool.call, eval_str=True).parameters.values()
-        keys = {each.name: _annotation(each) for each in parameters}
+        keys: dict[str, Any] = {}
+        for each in parameters:
+            may_be_absent = each.default is not each.empty
+            kind = cast(Any, NotRequired)[each.annotation] if may_be_absent else each.annotation
+            keys[each.name] = kind
         self._adapter: TypeAdapter[Any] = TypeAdapter(TypedDict("Given", keys))  # type: ignore[operator]
         told = self._adapter.json_schema()
         self.schema = plain(told, told.get("$defs", {}))
@@ -93,13 +97,6 @@ class Arguments:
         examples = self._parameters[field].get("examples")
         such = f", such as {json.dumps(examples[0], ensure_ascii=False)}" if examples else ""
         return f"it came as text: send the {form} itself{such}"
-
-
-def _annotation(parameter: inspect.Parameter) -> Any:
-    """Return a parameter's annotation as that of a key; one with a default may be left out."""
-    if parameter.default is parameter.empty:
-        return parameter.annotation
-    return cast(Any, NotRequired)[parameter.annotation]
 
 
 def plain(schema: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:

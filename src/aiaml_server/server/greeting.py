@@ -81,7 +81,8 @@ def _message(line: bytes) -> dict[str, Any] | None:
         return None
     with suppress(ValueError, LookupError, TypeError, AttributeError, RecursionError):
         message: dict[str, Any] = json.loads(line)
-        if _is_initialized(message) or _is_request(message):
+        is_initialized = message["method"] == "notifications/initialized"
+        if (is_initialized and message.keys() <= _KEYS - {"id"}) or _is_request(message):
             return message
     return None
 
@@ -100,10 +101,6 @@ def _is_request(message: dict[str, Any]) -> bool:
     meta = params.get("_meta", {})
     needed = {f"{_META}clientInfo", f"{_META}clientCapabilities"}
     return f"{_META}protocolVersion" not in meta or needed <= meta.keys()
-
-
-def _is_initialized(message: dict[str, Any]) -> bool:
-    return message.keys() <= _KEYS - {"id"} and message["method"] == "notifications/initialized"
 
 
 def _is_plain(request_id: object) -> bool:

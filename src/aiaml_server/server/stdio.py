@@ -81,15 +81,12 @@ class Outgoing(_Stream):
             if not isinstance(message, (JSONRPCResponse, JSONRPCError)):
                 raise
             line = _error(message.id, -32603, NO_MEMORY)
-        if not self._has_been_said(message, line):
+        if not isinstance(message, (JSONRPCResponse, JSONRPCError)):
             self._wire.send(line)
-        if isinstance(message, (JSONRPCResponse, JSONRPCError)):
-            self._answered(message.id)
-
-    def _has_been_said(self, message: JSONRPCMessage, line: bytes) -> bool:
-        if not self._greeting or not isinstance(message, (JSONRPCResponse, JSONRPCError)):
-            return False
-        return self._greeting.said(message.id, line)
+            return
+        if not (self._greeting and self._greeting.said(message.id, line)):
+            self._wire.send(line)
+        self._answered(message.id)
 
 
 class Incoming(_Stream):

@@ -171,15 +171,11 @@ class Wire:
             else:
                 if lines := self._greeted(lines):
                     self._received(lines)
-        self._end_if_greeted()
-        self._opened.wait()
-        self._received(None)
-
-    def _end_if_greeted(self) -> None:
-        """End the process of a client that was only greeted: nothing is open, all is answered."""
         with self._turn:
             if not self._opened.is_set() and self._queued == self._written:
-                os._exit(0)
+                os._exit(0)  # it was only greeted: nothing is open, and all is answered
+        self._opened.wait()
+        self._received(None)
 
     def _greeted(self, lines: list[bytes]) -> list[bytes]:
         """Answer lines, as long as there is no loop; return the rest, as soon as there is one."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -25,8 +24,12 @@ def find(program: str, path: str | None = None) -> str | None:
         places = _places(path)
     else:
         places = [""] if Path(program).is_absolute() else []
+    endings = [""]
+    if sys.platform == "win32":  # which lists what may stand behind a name
+        known = os.environ.get("PATHEXT", ".COM;.EXE;.BAT;.CMD").lower().split(";")
+        endings = known if Path(program).suffix.lower() not in known else endings
     for place in places:
-        for ending in _endings(program):
+        for ending in endings:
             found = os.path.join(place, program) + ending  # noqa: PTH118 ("" leaves it as it is)
             if os.path.isfile(found) and os.access(found, os.X_OK):  # noqa: PTH113 (never raises)
                 return found
@@ -47,12 +50,3 @@ def _places(path: str | None) -> list[str]:
     if sys.platform == "win32":
         path = path.replace('"', "")
     return [entry for entry in path.split(os.pathsep) if Path(entry).is_absolute()]
-
-
-def _endings(program: str) -> Iterator[str]:
-    """Return what a program's file may be called behind its name; Windows lists them."""
-    if sys.platform == "win32":
-        known = os.environ.get("PATHEXT", ".COM;.EXE;.BAT;.CMD").lower().split(";")
-        if Path(program).suffix.lower() not in known:
-            return iter(known)
-    return iter([""])

@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from io import FileIO
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,13 @@ class Use:
     tool: str
     keywords: tuple[str, ...]
     ids: tuple[str, ...]
+
+    @classmethod
+    def now(cls, client: str, tool: str, keywords: Iterable[str], ids: Iterable[str]) -> Use:
+        """Return a use of this moment, with as much of it as is noted."""
+        at = timestamp(present(), "milliseconds")
+        words = tuple(each[:_LETTERS] for each in islice(keywords, _KEYWORDS))
+        return cls(at, client[:_LETTERS], tool, words, tuple(islice(ids, _IDS)))
 
     def line(self) -> bytes:
         """Return it as it stands in the log."""
@@ -104,10 +112,7 @@ class Uses:
     def note(self, client: str, tool: str, keywords: Iterable[str], ids: Iterable[str]) -> None:
         """Note that a tool was used; nobody waits for a disk."""
         if self._keeping:
-            at = timestamp(present(), "milliseconds")
-            words = tuple(each[:_LETTERS] for each, _ in zip(keywords, range(_KEYWORDS)))  # noqa: B905
-            found = tuple(each for each, _ in zip(ids, range(_IDS)))  # noqa: B905
-            self._waiting.append(Use(at, client[:_LETTERS], tool, words, found))
+            self._waiting.append(Use.now(client, tool, keywords, ids))
             self._noted.set()
 
     def write(self, client: str, tool: str, keywords: Iterable[str], ids: Iterable[str]) -> None:
@@ -118,9 +123,7 @@ class Uses:
             OSError: the disk refused.
         """
         if place := self._place():
-            at = timestamp(present(), "milliseconds")
-            use = Use(at, client[:_LETTERS], tool, tuple(keywords)[:_KEYWORDS], tuple(ids)[:_IDS])
-            self._append(place, b"\n" + use.line())
+            self._append(place, b"\n" + Use.now(client, tool, keywords, ids).line())
 
     def _write_behind(self) -> None:
         while not self._ended.is_set():

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from aiaml_server.server.hooks.hosts import Said
     from aiaml_server.server.hooks.telling import Told
-    from aiaml_server.storage.uses import Uses
 
 MOST = 1 << 20  # bytes of what a host says
 SECONDS = 0.25  # from the start of this program, after which a host is not kept waiting
@@ -67,7 +66,10 @@ def _answer(options: Mapping[str, str], toolset: str) -> None:
     elif said.event == "prompt":
         told = telling.at_prompt(store, said.prompt)
     elif said.event in ("start", "end"):
-        asks = settings.log_uses and _to_ask(said) and not _has_asked(uses, said.session)
+        asks = settings.log_uses and _to_ask(said)
+        asks = asks and not any(  # in this session, to store what matters
+            use.tool == "asked" and use.keywords == (said.session,) for use in uses.read()
+        )
         if said.event == "start":
             told = telling.at_start(store, project(said.place), compacted=asks)
         elif asks:
@@ -78,11 +80,6 @@ def _answer(options: Mapping[str, str], toolset: str) -> None:
             uses.write(said.client, "shown", told.words, told.ids)
         if asks:
             uses.write(said.client, "asked", (said.session,), ())
-
-
-def _has_asked(uses: Uses, session: str) -> bool:
-    """Say whether it was asked in this session to store what matters."""
-    return any(use.tool == "asked" and use.keywords == (session,) for use in uses.read())
 
 
 def _by_toolset(name: str, said: Said) -> Told:
