@@ -319,13 +319,7 @@ class MemoryBank:
     def restore(
         self, name: str, before: str | None, text: str, history: Collection[str] = ()
     ) -> None:
-        """Give the file `name` a text that it once had.
-
-        Args:
-            name: the file's name.
-            before: what it holds; None where there is none.
-            text: an earlier version.
-            history: the versions of it that git has.
+        """Give the file `name`, which holds `before`, a text of its `history`, as git has that.
 
         Raises:
             NotInGit: git has not got what it holds, which would be lost.

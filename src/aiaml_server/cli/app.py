@@ -456,13 +456,7 @@ def _complain(name: str, sentence: object) -> None:
 
 
 def _mistake(name: str, error: Exception, toolset: Sequence[str]) -> int:
-    """Say that the program failed where it should not have, and where to report that.
-
-    Args:
-        name: what the program was called as.
-        error: what it failed with.
-        toolset: words of which one may be the name of another package's toolset.
-    """
+    """Say that the program failed where it should not have, and where to report that."""
     if os.environ.get("AIAML_LOG_LEVEL", "").upper() == "DEBUG":
         from traceback import format_exception  # noqa: PLC0415 (hardly ever needed)
 

@@ -435,12 +435,7 @@ def _print_rows(rows: Sequence[Row], texts: dict[Entry, str]) -> None:
 
 
 def _out_row(head: Sequence[tuple[str, Callable[[str], str]]], words: str) -> None:
-    """Print what is known of a change, and behind it, or on a narrow terminal below, its words.
-
-    Args:
-        head: what is known, padded to columns, each with its style.
-        words: whatever fits of them is shown.
-    """
+    """Print what is known of a change, and behind it, or on a narrow terminal below, its words."""
     line = "  ".join(style(text) for text, style in head)
     room = width() - columns(unstyled(line)) - 2
     if room < _WORDS and is_terminal():

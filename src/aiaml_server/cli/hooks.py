@@ -73,13 +73,7 @@ _BESIDES: dict[str, dict[str, int]] = {"groups": {}, "plain": {"version": 1}}
 
 
 def hooked(client: Client, machine: Machine, base: str, toolset: str) -> Change:
-    """Work out a client's settings with the hooks of a toolset.
-
-    Args:
-        client: the client.
-        machine: where its settings are.
-        base: the memory directory that they are for; empty for the usual one.
-        toolset: what tells something.
+    """Work out a client's settings with the hooks of a toolset; no `base` is the usual directory.
 
     Raises:
         ConfigError: the file cannot be edited safely; the program is not installed to stay; or the

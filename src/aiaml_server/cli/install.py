@@ -214,12 +214,7 @@ def _connect_own(
 
 
 def _entry_for(there: Mapping[str, Mapping[str, str]], variables: Mapping[str, str]) -> Entry:
-    """Return the entry for these variables' directory: one serves one, so another gets its own.
-
-    Args:
-        there: the environments of the entries that there are, by the entries' names.
-        variables: what goes into the entry.
-    """
+    """Return the entry for these variables' directory: one serves one, so another gets its own."""
     if ENTRY.name not in there or BASE not in variables:
         return ENTRY
     base = Path(variables[BASE])

@@ -260,13 +260,7 @@ def unhook(
     """Work out a settings file of Claude Code, or one like it, without a program's hooks.
 
     A file that nobody has edited since gets back the very bytes that it had before; one that was
-    not there goes.
-
-    Args:
-        name: see `hook`.
-        path: the file.
-        ours: says of a command whether it is that program's.
-        besides: see `hook`.
+    not there goes. What it is given is as in `hook`.
 
     Raises:
         ConfigError: the file cannot be read, or not be edited safely; it says where.

@@ -47,10 +47,6 @@ class Backups(NamedTuple):
 def read(path: Path, most: int = MOST) -> bytes | None:
     """Return what a file holds, through links; None where there is none.
 
-    Args:
-        path: the file.
-        most: how many bytes it may have.
-
     Raises:
         ConfigError: it is not a file, or cannot be read.
     """

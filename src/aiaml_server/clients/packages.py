@@ -32,13 +32,7 @@ class Other(NamedTuple):
 
 
 def packages(name: str, client: Client, machine: Machine) -> Iterator[Other]:
-    """Yield each package by which a client has the program.
-
-    Args:
-        name: the plugin's and the extension's name.
-        client: one of the clients.
-        machine: where it is looked for.
-    """
+    """Yield each package by which a client has the program."""
     if client.name == "claude-code":
         own = machine.directory("CLAUDE_CONFIG_DIR", machine.home / ".claude")
         for plugin in _switched_on(own / "settings.json"):

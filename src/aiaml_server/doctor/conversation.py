@@ -94,10 +94,7 @@ def begun(
 ) -> Iterator[Conversation]:
     """Talk with a server on the memories of `place / "base"`, without sync, for `_SECONDS` at most.
 
-    Args:
-        command: what starts it.
-        environ: the environment variables, of which it gets no settings.
-        place: a directory for nothing else.
+    Of `environ` it gets no settings, and `place` is for nothing else.
 
     Raises:
         NoAnswer: the server did not say what was expected; with what its log says last.

@@ -236,11 +236,7 @@ def hit(
 ) -> Hit | None:
     """Return the hit of a memory; None where it holds no word, or not all phrases.
 
-    Args:
-        question: what is asked.
-        collection: what is known of all memories.
-        searched: the memory.
-        named: its file's name, its id and its timestamp.
+    It is `named` by its file's name, its id and its timestamp.
     """
     counts = question.counts(searched)
     if not (any(counts) or not counts) or not question.says(searched):

@@ -134,10 +134,6 @@ def proposals(memories: Iterable[Memory], shown: Shown) -> Iterator[Proposal]:
     """Return what could be tidied, the surest first.
 
     None is to go for one that ends before it, lacks a topic of it, or is about another person.
-
-    Args:
-        memories: all of them, in any order.
-        shown: shows progress.
     """
     newest = sorted(memories, key=lambda each: (_age(each), each.id), reverse=True)
     left = [_text(each) for each in shown(newest, "Comparing")]

@@ -61,12 +61,7 @@ def why_not(source: str) -> str:
 
 
 def shows_all(source: str, shown: str) -> bool:
-    """Say whether each letter and digit of a source is in what is shown, in the same order.
-
-    Args:
-        source: markdown.
-        shown: the text that a person sees of it, `marked`.
-    """
+    """Say whether each letter and digit of a source is in what is shown, in the same order."""
     rest = iter(_words(shown))
     return all(character in rest for character in _words(marked(source)))
 

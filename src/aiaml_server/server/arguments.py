@@ -100,12 +100,7 @@ class Arguments:
 
 
 def plain(schema: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema whose every part says its one type, without titles, references and null.
-
-    Args:
-        schema: as pydantic derives it.
-        known: what it may refer to, by name.
-    """
+    """Return a schema whose every part says its one type, without titles, references and null."""
     schema = _resolved(schema, known)
     if "anyOf" in schema:
         (only,) = [each for each in schema["anyOf"] if each.get("type") != "null"]

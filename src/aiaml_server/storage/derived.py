@@ -80,10 +80,7 @@ def _make(place: Path, path: Path) -> None:
 
 
 def is_only_ours(base: Path) -> bool:
-    """Say whether nobody but this user and root can rename a directory, or what is in it.
-
-    Args:
-        base: its path, without links.
+    """Say whether nobody but this user and root can rename a directory (without links), or in it.
 
     Raises:
         OSError: there is none.

@@ -200,11 +200,6 @@ class Store:
     def replace(self, name: str, before: str | None, after: str | None) -> None:
         """Change the text of the file `name`; None stands for no file. It is durable on return.
 
-        Args:
-            name: the file's name.
-            before: what it holds, as it was read.
-            after: what it is to hold.
-
         Raises:
             ChangedMeanwhile: it does not hold `before`; nothing was changed.
             StoreError: the disk refused; nothing was changed, or it is not known to be durable.

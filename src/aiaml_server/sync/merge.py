@@ -48,11 +48,6 @@ def join(repository: Repository, theirs: str, committed: Committed) -> Joined:
     The files come first. Before them it is noted what they are brought up to, so that a join that
     is interrupted can be finished, and is not taken for news.
 
-    Args:
-        repository: ours.
-        theirs: the other machine's commit.
-        committed: what the last commit came to.
-
     Raises:
         Busy: a file was changed since it was committed; nothing of it is lost.
         OSError: the disk refused.
@@ -111,13 +106,8 @@ def merge(repository: Repository, ours: str, theirs: str, grown: tuple[str, str]
     """Write, or find, a commit that holds both; return its name.
 
     Commits that are only ours are put on top of theirs, where both touch different memories. A new
-    machine, which has nothing but what every machine begins with, goes on from theirs.
-
-    Args:
-        repository: ours.
-        ours: our commit.
-        theirs: the other machine's.
-        grown: two commits of ours of which the first is known to lead to the second.
+    machine, which has nothing but what every machine begins with, goes on from theirs. Of the two
+    commits in `grown`, ours both, the first is known to lead to the second.
     """
     git = repository.git
     known = ours == theirs or grown == (theirs, ours)

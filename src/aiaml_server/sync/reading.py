@@ -98,11 +98,6 @@ class Reading:
 def name_of(git: Git, directory: Path, revision: str) -> str:
     """Return the object name that git understands by a revision; empty where there is none.
 
-    Args:
-        git: git in the repository.
-        directory: its git directory.
-        revision: what is asked for, such as "HEAD:files".
-
     Raises:
         GitFailed: git could not tell.
     """

@@ -143,11 +143,6 @@ class Contents:
 def look(settings: Settings, refs: Mapping[str, str], seconds: float) -> Contents:
     """Look what the branch holds that memories would be joined with.
 
-    Args:
-        settings: with which remote.
-        refs: what `ask_remote` returned.
-        seconds: the longest that it may take.
-
     Raises:
         AiamlError: it cannot be looked into.
     """

@@ -12,12 +12,7 @@ _TAKE_OUT = (
 
 
 def secret_in(*texts: str | None, check: bool) -> list[str]:
-    """Return a warning where one of some texts seems to hold a secret; else none.
-
-    Args:
-        texts: what is stored.
-        check: the setting.
-    """
+    """Return a warning where one of some texts seems to hold a secret; else none."""
     found = leak_in("\n".join(filter(None, texts)).encode("utf-8", "replace"), check=check)
     return [f"this seems to hold {found.kind}; {_TAKE_OUT}"] if found else []
 

@@ -19,10 +19,7 @@ _SHARE = 5  # more do if they are more than a fifth
 def hear(repository: Repository, theirs: str, *, follow: bool) -> str:
     """Note what another machine's commit tells to be forgotten everywhere.
 
-    Args:
-        repository: ours.
-        theirs: the other machine's commit.
-        follow: whether the person has said so, however much it is.
+    With `follow`, the person has said so, however much it is.
 
     Returns:
         What of it was here, for the person to hear; empty where nothing was.

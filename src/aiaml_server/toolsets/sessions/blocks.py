@@ -109,9 +109,6 @@ def entries(data: bytes) -> list[tuple[int, bytes]]:
 
     What is indented, or in a fence, goes on with what is before it.
 
-    Args:
-        data: what a section holds.
-
     Returns:
         Each one's offset, and its bytes up to the next.
     """

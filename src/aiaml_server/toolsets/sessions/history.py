@@ -48,13 +48,7 @@ def logs_at(root: Path, revision: str) -> Iterator[tuple[str, bytes]]:
 
 
 def lost(before: bytes, now: bytes | None, revision: str) -> Iterator[Remark]:
-    """Yield what a log has lost of what it was: the first line that is not there in its order.
-
-    Args:
-        before: what it was.
-        now: what it is; None where it is gone.
-        revision: whose it was, for the sentence.
-    """
+    """Yield what a log has lost of what it was: the first line that is not there in its order."""
     if now is None:
         yield Remark(1, f"this log of {revision} is gone; a log is only added to: bring it back")
         return

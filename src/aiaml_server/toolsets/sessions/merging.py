@@ -62,11 +62,6 @@ class _Parts(NamedTuple):
 def merged(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     """Return a file that has what both versions added to what they had in common.
 
-    Args:
-        base: what they had in common; empty where both began the file.
-        ours: one version.
-        theirs: the other.
-
     Returns:
         None where git or a person has to decide: both have changed what was there, or one is not as
         it must be, or has very many lines.
