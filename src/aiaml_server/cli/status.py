@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,7 +15,7 @@ import click
 
 from aiaml_server import toolsets
 from aiaml_server.cli.context import REMOTE, settings
-from aiaml_server.errors import AiamlError, NotOurs, Nowhere, Occupied
+from aiaml_server.errors import AiamlError, InvalidSetting, NotOurs, Nowhere, Occupied
 from aiaml_server.moments import ago, instant, now
 from aiaml_server.settings import Settings, without_password
 from aiaml_server.storage.chosen import chosen_remote
@@ -351,7 +351,6 @@ def sync(
     if not setting.sync:
         raise Ended(f"{_OFF[0].lower()}{_OFF[1:]}. {_TURN_ON}", USAGE)
     setting = _prepared(setting, address, ids, yes=yes)
-    usual = "" if address is not None else _another_in_use(setting)
     missing: Literal["", "forget", "bring back"] = (
         "forget" if forget else "bring back" if bring_back else ""
     )
@@ -360,7 +359,7 @@ def sync(
     told, before = Told(), Status.read(setting.base)
     try:
         after = once(setting, missing=missing, seconds=_PATIENCE, progress=told)
-    except Occupied:
+    except (InvalidSetting, Occupied):
         raise
     except AiamlError as error:
         raise Ended(_failure(Problem.of(error)), REFUSED) from error
@@ -370,15 +369,13 @@ def sync(
         note(f"Kept here: {name}, because {why.sentence}. What to do: {why.remedy}")
     standing = Standing.now(setting)
     _tell_notice(before, after, standing.survey)
-    # What servers achieve with a remote of theirs is another matter.
-    standing = replace(standing, last=after) if usual else standing
     if json:
         out_json(standing.fields())
     if after.trouble:
         done = f"{told.summary()}. " if told.something else ""
         raise Ended(done + _failure(after.trouble), REFUSED)
     if not json:
-        _tell_done(told, setting, usual)
+        _tell_done(told, setting)
     return standing.code
 
 
@@ -410,15 +407,13 @@ def _failure(problem: Problem) -> str:
     return f"It fails: {problem.sentence}.\nWhat to do: {problem.remedy}"
 
 
-def _tell_done(told: Told, setting: Settings, usual: str) -> None:
+def _tell_done(told: Told, setting: Settings) -> None:
     what = "Nothing new, here or there." if setting.remote else "Nothing new."
     if not setting.remote and not setting.base.is_dir():
         what = "There are no memories yet."
     out(wrapped(f"{told.summary()}.") if told.something else what)
     if not setting.remote and setting.base.is_dir():
         note(dim(f"{_ADD_REMOTE}."))
-    if usual:
-        note(f"This was for once: servers here go on with {usual}. {_change(setting)}.")
 
 
 def _tell_notice(before: Status, after: Status, now: Survey) -> None:

@@ -49,8 +49,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from aiaml_server.errors import GitMissing, Occupied, StoreError
-from aiaml_server.settings import Settings
+from aiaml_server.errors import GitMissing, InvalidSetting, Occupied, StoreError
+from aiaml_server.settings import Settings, without_password
 from aiaml_server.storage.chosen import chosen_remote
 from aiaml_server.sync import asked, place
 from aiaml_server.sync.address import in_use, with_remote_in_use
@@ -93,10 +93,8 @@ def once(
 ) -> Status:
     """Do one round now, and return how things stand after it; `problem` is that of this round.
 
-    Without sync in the settings, nothing is done. A remote other than the one in use is exchanged
-    with for once; the status, and what `aiaml` knows of the remote, stay with the other. Ctrl-C
-    ends it in an orderly way: the git that talks to the remote is killed, the one that works here
-    may come to its end.
+    Without sync in the settings, nothing is done. Ctrl-C ends it in an orderly way: the git that
+    talks to the remote is killed, the one that works here may come to its end.
 
     Args:
         settings: which directory, and with which remote.
@@ -109,6 +107,7 @@ def once(
 
     Raises:
         GitMissing: there is no git.
+        InvalidSetting: the remote is not the one that servers exchange the directory with.
         Occupied: another process synchronised all the time.
         StoreError: the directory cannot be used.
     """
@@ -118,9 +117,13 @@ def once(
 
     place.check_base(settings.base)
     closing = threading.Event()
-    another = in_use(settings.base) not in ("", settings.remote)
-    aside = another and settings.remote not in ("", chosen_remote(settings.base))
-    rounds = Rounds(settings, closing, progress, missing, aside=aside, erase=erase)
+    usual = in_use(settings.base)
+    is_another = settings.remote not in ("", usual, chosen_remote(settings.base))
+    if usual and is_another and not (local or settings.remote_error):
+        remedy = "unset it here, or have all use another by `aiaml sync --setup ADDRESS`"
+        servers = f"not {without_password(usual)}, which servers exchange this directory with"
+        raise InvalidSetting("AIAML_GITHUB_REMOTE", f"is {servers}; {remedy}")
+    rounds = Rounds(settings, closing, progress, missing, erase=erase)
     failures: list[BaseException] = []
 
     def attempt() -> None:

@@ -33,8 +33,6 @@ _HELPER_SECONDS = 7.0  # for a credential helper at first; more after each failu
 class Remote:
     """The remote at `url`, as seen from `repository`.
 
-    One that is spoken to `aside`, for once, leaves no trace where the one in use has its own.
-
     Attributes:
         was_another: whether the one before it had another address.
     """
@@ -45,12 +43,8 @@ class Remote:
         url: str,
         meanwhile: Callable[[], object],
         pace: Pace,
-        *,
-        aside: bool = False,
     ) -> None:
         self._repository = repository
-        self._place = "aiaml/aside" if aside else "aiaml"
-        self._seen = "refs/aiaml/aside" if aside else REMOTE
         self._url = os.path.expanduser(url) if url.startswith("~") else url  # noqa: PTH111
         self._meanwhile = meanwhile
         self.git = Git(repository.base)
@@ -62,7 +56,7 @@ class Remote:
 
     def prepare(self) -> None:
         """Set up the repository of our own."""
-        directory = self._repository.directory / self._place
+        directory = self._repository.directory / "aiaml"
         for each in (directory.parent, directory, directory / "refs", directory / "objects"):
             own_directory(each)
         sha256 = len(self._repository.head()) > 40
@@ -73,8 +67,7 @@ class Remote:
             config += _HELPER
         _have(directory / "config", config)
         was_another = _have(directory / "remote", section(self._url))
-        if self._seen == REMOTE:  # and not one that is used for once
-            remember(self._repository.base, self._url)
+        remember(self._repository.base, self._url)
         _have(directory / "HEAD", f"ref: {MAIN}\n")
         variables = self.git.variables
         if variables.get("GIT_DIR") == str(directory):
@@ -83,7 +76,7 @@ class Remote:
         variables["GIT_OBJECT_DIRECTORY"] = str(self._repository.directory / "objects")
         if was_another and self._known():  # what was seen at another address
             self.git.run("update-ref", "-d", REMOTE)
-            self._repository.git.run("update-ref", "-d", self._seen)
+            self._repository.git.run("update-ref", "-d", REMOTE)
             self.was_another = True
         persons = self._repository.configured("system", "global")
         configured = variables.get("GIT_SSH_COMMAND") or persons.get("core.sshcommand", "")
@@ -135,8 +128,8 @@ class Remote:
     def record(self) -> None:
         """Have the repository know what the remote was last seen to have."""
         theirs = self._known()
-        if theirs and theirs != self._repository.name_of(self._seen):
-            self._repository.git.run("update-ref", self._seen, theirs)
+        if theirs and theirs != self._repository.name_of(REMOTE):
+            self._repository.git.run("update-ref", REMOTE, theirs)
 
     def _fetch(self, branch: str, seconds: float) -> None:
         words = ("--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
@@ -230,14 +223,14 @@ class Remote:
         self._call("ls-remote", f"--upload-pack={_MADE_FIRST}", "origin")
 
     def _known(self) -> str:
-        place = self._repository.directory / self._place
+        place = self._repository.directory / "aiaml"
         try:
             return name_of(self.git, place, REMOTE)
         except GitFailed:
             return ""
 
     def _call(self, verb: str, *words: str, seconds: float = 0.0) -> bytes:
-        trace = self._repository.directory / self._place / "trace"
+        trace = self._repository.directory / "aiaml" / "trace"
         web = self._url.lower().startswith(("http:", "https:"))
         patience = _HELPER_SECONDS * self._pace.call / CALL_SECONDS
         started = time.monotonic()

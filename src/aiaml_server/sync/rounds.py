@@ -8,7 +8,6 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from aiaml_server.errors import AiamlError, InvalidSetting
@@ -56,7 +55,6 @@ class Rounds:
         progress: Progress | None = None,
         missing: Missing = "",
         *,
-        aside: bool = False,
         erase: Marks = frozenset(),
     ) -> None:
         self._settings = settings
@@ -74,10 +72,7 @@ class Rounds:
         if settings.remote and not settings.remote_error:
             from aiaml_server.sync.remote import Remote  # noqa: PLC0415 (many have none)
 
-            self._remote = Remote(
-                self._repository, settings.remote, self._commit, self.pace, aside=aside
-            )
-        self._aside = aside  # the remote is another one than that in use here
+            self._remote = Remote(self._repository, settings.remote, self._commit, self.pace)
         self._outgoing = Outgoing(self._repository)
         self._guard: Guard | None = None
         self._committed = Committed(0, {})  # what the last commit came to
@@ -148,12 +143,8 @@ class Rounds:
         return before
 
     def _tell(self, before: Status) -> None:
-        after = self._status
-        if self._aside:
-            committed, held_back = after.last_commit, after.held_back
-            after = replace(before, last_commit=committed, held_back=held_back)
-        if after != before:
-            after.write(self._settings.base)
+        if self._status != before:
+            self._status.write(self._settings.base)
 
     def _round(self, *, last: bool) -> None:
         self._repository.prepare()

@@ -119,12 +119,12 @@ def _clean_refs(repository: Repository) -> None:
             git.run("update-ref", "-d", name)
         elif name != "refs/aiaml/joining" and (new := erasure.cleaned(oid)) != oid:
             git.run("update-ref", name, new) if new else git.run("update-ref", "-d", name)
-    for ours in ("aiaml", "aiaml/aside"):  # what the remote has, as it is told when it is asked
-        for path in (repository.directory / ours / "refs").rglob("*"):
-            if path.suffix != ".lock" and not path.is_dir() and check_own(path):
-                oid = read_own(path, 1024).decode("ascii").strip()
-                if (new := erasure.cleaned(oid)) != oid:
-                    replace_atomic(path, f"{new}\n".encode(), 0o600) if new else path.unlink()
+    # What the remote has, as it is told when it is asked.
+    for path in (repository.directory / "aiaml" / "refs").rglob("*"):
+        if path.suffix != ".lock" and not path.is_dir() and check_own(path):
+            oid = read_own(path, 1024).decode("ascii").strip()
+            if (new := erasure.cleaned(oid)) != oid:
+                replace_atomic(path, f"{new}\n".encode(), 0o600) if new else path.unlink()
 
 
 def _objects(git: Git, *roots: str) -> set[bytes]:
