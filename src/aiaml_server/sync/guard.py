@@ -65,7 +65,11 @@ class Untold(AiamlError, OSError):  # noqa: N818
 
 
 class Guard:
-    """Says of each file why it must not travel; as a person's choices were when it was made."""
+    """Says of each file why it must not travel; as a person's choices were when it was made.
+
+    Attributes:
+        choices: these; what two guards say of a file is the same where they are.
+    """
 
     def __init__(self, repository: Reading, *, secrets: bool) -> None:
         """Read the choices for the memories of a repository.
@@ -77,6 +81,7 @@ class Guard:
         self._released = released(repository.directory)
         self._erased = erased(repository.directory)
         self._kept = _kept(repository)
+        self.choices = secrets, self._released, self._erased, self._kept
         self._harmless: set[int] = set()  # hashes of what was looked into, and may travel
 
     def __call__(self, path: bytes, data: bytes) -> Problem | None:
@@ -98,15 +103,6 @@ class Guard:
         if len(self._harmless) < _REMEMBERED:
             self._harmless.add(seen)
         return None
-
-    def __eq__(self, other: object) -> bool:
-        """Whether the choices are the same."""
-        return isinstance(other, Guard) and self._choices() == other._choices()
-
-    def _choices(self) -> tuple[object, ...]:
-        return self._secrets, self._released, self._erased, self._kept
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 # --- released -------------------------------------------------------------------------------------

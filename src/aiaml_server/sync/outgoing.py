@@ -35,7 +35,7 @@ class Outgoing:
         self._seen.update(dict.fromkeys(files))
 
     def _use(self, objection: Objection) -> None:
-        if objection != self._objection:
+        if objection is not self._objection:
             self._seen, self._objection = {}, objection
 
     def pushable(self, theirs: str, ours: str, objection: Objection, *, secrets: bool) -> str:

@@ -174,8 +174,8 @@ class Rounds:
     def _commit(self) -> None:
         self.progress.begin("saving")
         guard = self._new_guard()
-        if guard != self._guard:  # which remembers what it has looked into
-            self._guard = guard
+        if not self._guard or guard.choices != self._guard.choices:
+            self._guard = guard  # else the one stays that remembers what it has looked into
         committed = commit(self._repository, self._guard, self._missing)
         self.progress.committed += committed.number
         self.progress.forgotten += committed.forgotten

@@ -112,11 +112,7 @@ class Seen:
 
     def held(self) -> set[bytes]:
         """Return the files whose deletion waits for a person's word."""
-        try:
-            with self._opened(write=False) as connection:
-                return {path for (path,) in connection.execute("SELECT path FROM held")}
-        except (OSError, sqlite3.Error):
-            return set()
+        return {path for (path,) in self._rows_of("SELECT path FROM held")}
 
     def hold(self, paths: Iterable[bytes]) -> None:
         """Note these as the files whose deletion waits for a person's word."""
@@ -127,11 +123,13 @@ class Seen:
 
     def anything(self) -> bool:
         """Whether any file was ever seen, in this directory or in another of its name."""
-        try:
-            with self._opened(write=False) as connection:
-                return connection.execute("SELECT 1 FROM seen LIMIT 1").fetchone() is not None
-        except (OSError, sqlite3.Error):
-            return False
+        return bool(self._rows_of("SELECT 1 FROM seen LIMIT 1"))
+
+    def _rows_of(self, statement: str) -> list[tuple[bytes]]:
+        """Return the rows of a query; none where there is no record that can be read."""
+        with suppress(OSError, sqlite3.Error), self._opened(write=False) as connection:
+            return connection.execute(statement).fetchall()
+        return []
 
     def note(self, sightings: Mapping[bytes, Sighting | None]) -> None:
         """Add what was seen now; None for a file that is gone and whose deletion is committed.
