@@ -428,7 +428,7 @@ def test_a_disk_without_room_is_an_error(small_disk: Path) -> None:
     report = checked(small_disk, "space", "directory")
     assert report.having("error", "KiB free")
     assert report.having("error", "more files")
-    assert report.having("ok", f"{small_disk}, on tmpfs")
+    assert report.having("ok", str(small_disk))
 
 
 def test_a_full_disk_is_an_error(small_disk: Path) -> None:
