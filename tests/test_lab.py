@@ -138,7 +138,7 @@ def test_lab_skew_moves_the_clock_alone(tmp_path: Path, monkeypatch: pytest.Monk
     """A machine's clock is wrong; how long it sleeps is not."""
     monkeypatch.setenv("LAB_CACHE", str(tmp_path))
     code = "from time import *; b = monotonic(); sleep(0.1); print(time(), monotonic() - b)"
-    done = completed([sys.executable, "-c", code], env=inherited() | skew.by(-7200))
+    done = completed([sys.executable, "-c", code], env={**inherited(), **skew.by(-7200)})
     told, slept = map(float, done.stdout.split())
     assert -7200 - 60 < told - time.time() < -7200 + 60
     assert 0.1 <= slept < 60
