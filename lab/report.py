@@ -190,6 +190,9 @@ def _when(rounds: Sequence[Round]) -> str:
     load = f"{min(loads):g} to {max(loads):g}" if len(loads) > 1 else f"{loads[0]:g}"
     searched = [each.figures for each in rounds if "set" in each.figures]
     sets = sorted({f"{each['set']}, {each['memories']} texts" for each in searched})
+    sets += sorted({f"seed {each.seed}" for each in rounds if each.seed != 1})
+    lasted = [each.figures["samples"][-1]["after"] for each in rounds if "samples" in each.figures]
+    sets += [f"{max(lasted):,.0f} s"] if lasted else []
     count = f"{len(rounds)} ({', '.join(sets)})" if sets else f"{len(rounds)}"
     return f"{count}; {rounds[-1].version}; {rounds[-1].date[:10]}; {load}"
 
