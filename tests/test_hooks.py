@@ -308,11 +308,12 @@ def test_hook_damaged_index(base: Path) -> None:
 
 
 def test_hook_imports() -> None:
-    """The program loads neither click nor the SDK."""
+    """The program loads neither click nor the SDK, nor what else a prompt does not need."""
     code = (
         "import sys, aiaml_server.server.hooks.__main__, aiaml_server.server.hooks.hosts,"
         " aiaml_server.server.hooks.telling, aiaml_server.storage.uses;"
-        "print(sorted({'click', 'mcp', 'pydantic', 'anyio', 'yaml'} & set(sys.modules)))"
+        "print(sorted({'click', 'mcp', 'pydantic', 'anyio', 'yaml', 'logging', 'calendar',"
+        " 'aiaml_server.toolset', 'aiaml_server.index.index'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -80,6 +80,9 @@ ELSEWHERE = {
     "aiaml_server.index.tokens: re.finditer(b'[\\\\x%02x-\\xff]' % least, scores)": Given(
         lambda: [b"[\x07-\xff]"]
     ),
+    "aiaml_server.index.ranking: re.compile(b'[\\\\x%02x-\\\\x%02x]' % (least, end - 1))": Given(
+        lambda: [b"[\x07-\x60]"]
+    ),
 }
 """The calls whose expression is made elsewhere or on the spot, and what they get."""
 
