@@ -103,6 +103,23 @@ def test_toolset_secret_unasked(stores: Any, toolset: str) -> None:
         assert "seems to hold" not in json.dumps(answer)
 
 
+@pytest.mark.parametrize("confirm", [False, True])
+def test_semantic_import_warns(repo: Path, monkeypatch: pytest.MonkeyPatch, confirm: bool) -> None:
+    """Before a file's text is stored, and then; switched off, it does not."""
+    monkeypatch.setenv("HOME", str(repo.parent))
+    (repo / "NOTES.md").write_text(f"# Router\n\nMot de passe : {VALUE}\n", "utf-8")
+    for check in ("true", "false"):
+        manifest = toolsets.manifest("semantic")
+        values = {"AIAML_SEMANTIC_PROJECT": str(repo), "AIAML_CHECK_SECRETS": check}
+        made = at(manifest.build)(manifest.values(values))
+        with made.opened(lambda _: None):
+            (tool,) = (each.call for each in made.tools if each.name == "import_markdown_memories")
+            answer = tool(file_paths=["NOTES.md"], confirm_import=confirm)
+        told = json.dumps(answer.get("warnings", []))
+        assert ("seems to hold a password" in told) is (check == "true")
+        assert VALUE not in told
+
+
 def test_compartments_function_warns(tmp_path: Path) -> None:
     """Also in a framework of one's own; of what stands beside the content, too."""
     with Compartments(tmp_path / "m.json") as memory:

@@ -172,7 +172,7 @@ def previewed(preview: Preview) -> dict[str, Any]:
         "new": len(preview.new),
         "candidates": [each.fields() for each in shown],
         "skipped": [each._asdict() for each in preview.skipped],
-        **_warned(warnings),
+        **_warned([*warnings, *preview.warnings]),
     }
 
 
@@ -185,6 +185,7 @@ def imported(result: Imported) -> dict[str, Any]:
         "memory_ids": list(result.ids),
         "already": result.already,
         "skipped": [each._asdict() for each in result.skipped],
+        **_warned(result.warnings),
     }
 
 

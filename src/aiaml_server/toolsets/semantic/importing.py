@@ -32,6 +32,7 @@ from aiaml_server.toolsets.semantic.memory import (
 )
 from aiaml_server.toolsets.semantic.portable import draft_of
 from aiaml_server.toolsets.semantic.priority import suggest
+from aiaml_server.toolsets.warning import secret_in
 
 NAMES = ("memory.md", "notes.md", "adr-*.md", "claude.md", "agents.md")
 """Files that are looked for in a project, whatever their case; besides them `.claude/*.md`."""
@@ -78,10 +79,11 @@ class Skipped(NamedTuple):
 
 
 class Preview(NamedTuple):
-    """What an import would do: each candidate in the order of its file."""
+    """What an import would do: each candidate in the order of its file, and what is to be known."""
 
     candidates: Sequence[Candidate]
     skipped: Sequence[Skipped]
+    warnings: Sequence[str]
 
     @property
     def new(self) -> Sequence[Candidate]:
@@ -96,11 +98,13 @@ class Imported(NamedTuple):
         ids: of the new memories.
         already: how many pieces were memories before.
         skipped: files of which nothing was taken.
+        warnings: what is to be known.
     """
 
     ids: Sequence[str]
     already: int
     skipped: Sequence[Skipped]
+    warnings: Sequence[str]
 
 
 def scan(project: Path) -> list[str]:
@@ -203,7 +207,9 @@ def preview(
             draft = draft._replace(path=shown)
         candidates.append(Candidate(shown, piece.line, draft, key not in known))
         known.add(key)
-    return Preview(candidates, skipped)
+    drafts = [each.draft for each in candidates if each.is_new]
+    texts = [text for draft in drafts for text in (draft.content, *draft.tags)]
+    return Preview(candidates, skipped, secret_in(*texts, check=memories.check_secrets))
 
 
 def _cut(
@@ -267,7 +273,7 @@ def run(
                 time.sleep(_REST)
     finally:  # also where it was broken off, for it was shown as done
         ids += memories.store_all(batch)
-    return Imported(ids, len(shown.candidates) - len(shown.new), shown.skipped)
+    return Imported(ids, len(shown.candidates) - len(shown.new), shown.skipped, shown.warnings)
 
 
 def _below(path: str, roots: Sequence[Path]) -> list[tuple[Path, str]]:

@@ -924,7 +924,9 @@ def import_(paths: Sequence[str], dry_run: bool, yes: bool, json: bool) -> int:
 
 
 def _passed_over(preview: importing.Preview, memories: Memories) -> None:
-    """Say of which files nothing is taken, or that there are none."""
+    """Say what is to be known, of which files nothing is taken, or that there are none."""
+    for warning in preview.warnings:
+        note(warning)
     for path, reason in preview.skipped[:_SHOWN]:
         note(f"{path}: {reason}")
     if len(preview.skipped) > _SHOWN:
