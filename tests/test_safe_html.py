@@ -205,7 +205,9 @@ def test_what_is_too_long_to_render_stands_as_it_is() -> None:
     markdown = "# <script>alert(1)</script>\n" * 10_000
     page = safe_html(markdown)
     assert assert_safe(page).found == [("p", {"class": "aside"}), ("pre", {})]
-    said = "Shown as it stands: it is longer than 32 KiB, or has more than 4,000 lines and brackets.\n"
+    said = (
+        "Shown as it stands: it is longer than 32 KiB, or has more than 4,000 lines and brackets.\n"
+    )
     assert Elements(page).text == f"{said}{markdown}\n"
 
 
