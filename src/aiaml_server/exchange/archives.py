@@ -6,15 +6,18 @@ import errno
 import os
 import re
 import struct
+import tempfile
 import time
 import zipfile
 import zlib
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from aiaml_server.exchange.found import PIPED, Skip, printable
+from aiaml_server.files import check_own, remove_own
 
 try:
     from lzma import LZMAError
@@ -23,12 +26,28 @@ except ImportError:  # a Python that was built without it reads no zip that need
 
 MAX_TOTAL = 1024 * 1024 * 1024  # bytes of a zip, unpacked, or of what comes through a pipe
 MAX_ENTRIES = 100_000  # files and folders of a zip
+_SCRATCH = re.compile(r"aiaml-import-[0-9a-f]{16}-[a-z0-9_]{8}")
+_LEFT_SECONDS = 86_400.0
 _READ = (".md", ".markdown", ".json", ".jsonl", ".ndjson")
 _BLOCK = 1024 * 1024
 _UNREADABLE = (
     *(NotImplementedError, RuntimeError, EOFError, UnicodeError, MemoryError),
     *(zipfile.BadZipFile, zlib.error, LZMAError),
 )
+
+
+@contextmanager
+def work_directory() -> Iterator[str]:
+    """Open a temporary directory for an import; what a killed one left a day ago goes."""
+    top = Path(tempfile.gettempdir())
+    for name in filter(_SCRATCH.fullmatch, os.listdir(top)):  # noqa: PTH208 (names)
+        path = top / name
+        with suppress(OSError):
+            is_ours = check_own(path, directory=True, alone=True)
+            if is_ours and time.time() - path.lstat().st_mtime > _LEFT_SECONDS:
+                remove_own(path)
+    with tempfile.TemporaryDirectory(prefix=f"aiaml-import-{os.urandom(8).hex()}-") as place:
+        yield place
 
 
 def unpacked(archive: Path, below: Path) -> tuple[Path, list[Skip]]:
