@@ -104,6 +104,7 @@ _ENDS = {  # records that tell how long the list is, and how; APPNOTE 6.3.10, 4.
     b"PK\x05\x06": struct.Struct("<12xL"),
     b"PK\x06\x06": struct.Struct("<40xQ"),
 }
+_END = re.compile(rb"PK(?:\x05\x06|\x06\x06)")
 _ELSEWHERE = 0xFFFF_FFFF  # instead of the length, where the other record tells it
 _ENTRY = b"PK\x01\x02"
 _MOST_END = 65_535 + 200  # bytes of the records and of the comment behind them
@@ -124,11 +125,11 @@ def _check_list(archive: Path) -> None:
         file.seek(max(0, end - _MOST_END))
         last = file.read(_MOST_END)
         size = 0
-        for mark, form in _ENDS.items():
-            for found in re.finditer(re.escape(mark), last):
-                if len(last) - found.start() >= form.size:
-                    (told,) = form.unpack_from(last, found.start())
-                    size = max(size, 0 if told == _ELSEWHERE else told)
+        for found in _END.finditer(last):
+            form = _ENDS[found[0]]
+            if len(last) - found.start() >= form.size:
+                (told,) = form.unpack_from(last, found.start())
+                size = max(size, 0 if told == _ELSEWHERE else told)
         if size > MAX_LIST:
             raise ValueError(f"its list of files is longer than {MAX_LIST >> 20} MiB")
         file.seek(max(0, end - _MOST_END - size))
