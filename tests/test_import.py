@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import zipfile
 from collections.abc import Callable
@@ -694,6 +695,24 @@ def test_import_ended_by_a_signal_clears_up(sent: signal.Signals, tmp_path: Path
         process.communicate(timeout=60)
     assert process.returncode == 128 + sent
     assert list(scratch.iterdir()) == []
+
+
+def test_import_removes_what_a_killed_one_has_left(
+    tmp_path: Path, bring: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A day later, by our mark; what another program or person has named so stays."""
+    top = tmp_path / "scratch"
+    mark = "aiaml-import-0123456789abcdef-"
+    names = [f"{mark}abcdefgh", f"{mark}young_00", f"{mark}notes", "aiaml-import-thesis"]
+    for name in names:
+        (top / name / "0").mkdir(parents=True)
+        (top / name / "0" / "a.md").write_text("x")
+        if "young" not in name:
+            os.utime(top / name, (1, 1))
+    monkeypatch.setattr(tempfile, "tempdir", str(top))
+    (tmp_path / "a.md").write_text("tea")
+    bring(tmp_path / "a.md")
+    assert sorted(each.name for each in top.iterdir()) == sorted(names[1:])
 
 
 def test_many_notes_are_durable_in_few_steps(

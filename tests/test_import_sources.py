@@ -6,6 +6,7 @@ import io
 import json
 import os
 import sqlite3
+import struct
 import subprocess
 import sys
 import zipfile
@@ -70,6 +71,50 @@ def contents(said: Mapping[str, Any]) -> list[str]:
 def reasons(said: Mapping[str, Any], sort: str = "skipped") -> list[str]:
     """Return why something was skipped, or taken in part."""
     return [each["reason"] for each in said[sort]]
+
+
+@pytest.mark.parametrize("texts", ["the same", "different"])
+def test_import_of_one_text_under_many_names_takes_no_square_of_time(
+    texts: str, tmp_path: Path
+) -> None:
+    """Where the text was before is looked up, and not gone through for each."""
+    lines = [
+        json.dumps({"title": f"t{n}", "content": "x y" if texts == "the same" else f"x {n}"})
+        for n in range(3_000)
+    ]
+    taken = []
+    for number in (1_000, 3_000):
+        (tmp_path / "m.jsonl").write_text("\n".join(lines[:number]))
+        taken.append(seconds(lambda: main(["import", str(tmp_path / "m.jsonl"), "--dry-run"])))
+    quick(taken[1], 6 * taken[0])  # a square has 9
+
+
+@pytest.mark.parametrize(
+    ("head", "number", "why"),
+    [
+        ("", 3_000, "more than 2,500 sections"),
+        ("".join(f"p{n}: some value {n}\n" for n in range(1_200)), 2_000, "its properties in each"),
+    ],
+)
+def test_import_of_a_note_with_too_many_sections_is_refused(
+    head: str, number: int, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each would be a memory, with all of the note's properties."""
+    sections = "".join(f"## a{n}\n\nb\n" for n in range(number))
+    (tmp_path / "a.md").write_text(f"---\n{head}---\n{sections}")
+    words = ["import", str(tmp_path / "a.md"), "--split", "heading", "--dry-run"]
+    quick(seconds(lambda: main(words)), 1.0)
+    assert why in " ".join(capsys.readouterr().out.split())
+
+
+def test_import_of_sections_with_many_names_is_quick(tmp_path: Path) -> None:
+    """A section's topics are few, however many names and tags its note has."""
+    for name in ("alias", "tags"):
+        names = "".join(f"- n{n} w{n}\n" for n in range(400))
+        sections = "".join(f"## a{n}\n\nb\n" for n in range(900))
+        (tmp_path / "a.md").write_text(f"---\n{name}:\n{names}---\n{sections}")
+        words = ["import", str(tmp_path / "a.md"), "--split", "heading", "--dry-run"]
+        quick(seconds(lambda words=words: main(words)), 1.5)  # type: ignore[misc]
 
 
 # --- zips -------------------------------------------------------------------------------------
@@ -150,6 +195,23 @@ def test_import_too_large_a_zip_is_refused(
     assert main(["import", str(archive), "--yes"]) == 3
     assert why in " ".join(capsys.readouterr().err.split())
     assert bank.names() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "why"),
+    [("n" * 900, 40_000, "longer than 32 MiB"), ("n", 200_000, "more than 100,000 files")],
+)
+def test_import_zip_with_too_long_a_list_is_refused_unread(
+    name: str, number: int, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever number it tells; Python would make an object of each entry first."""
+    head = struct.pack("<4s4B4HL2L5H2L", b"PK\x01\x02", *[0] * 11, len(name), *[0] * 6)
+    entries = (head + name.encode()) * number
+    end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 1, 1, len(entries), 0, 4) + b"note"
+    (tmp_path / "m.zip").write_bytes(entries + end)
+    took = seconds(lambda: main(["import", str(tmp_path / "m.zip"), "--yes"]))
+    assert why in " ".join(capsys.readouterr().err.split())
+    quick(took, 0.5)
 
 
 def test_import_a_zip_gives_no_more_than_it_says(tmp_path: Path, bank: Store) -> None:

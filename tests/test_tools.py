@@ -372,6 +372,15 @@ async def test_recall_refuses_what_is_no_list_of_ids(client: Client, memory_ids:
     assert answer["error"].startswith("Recall failed: memory_ids: must be a list of ids")
 
 
+async def test_recall_refuses_more_ids_than_think_ever_finds(client: Client) -> None:
+    """In the specified shape, with the limit; one that is asked for again costs nothing."""
+    ids = [f"{n:08x}" for n in range(1_001)]
+    assert len(await call(client, "recall", memory_ids=ids[1:] * 100)) == 1_000
+    (answer,) = await fail(client, "recall", memory_ids=ids)
+    assert answer["error"].startswith("Recall failed: memory_ids: must be a list of ids")
+    assert answer["error"].endswith("with at most 1,000 in one call")
+
+
 IDS = [
     *("*", "????????", "[0-9a-f]*", "[a-f]", "../outside", "../files/x", "/etc/passwd", "-rf"),
     *(" a1b2c3d4", "a1b2c3d4 ", "a1b2c3d4\n", "A1B2C3D4", "a1b2c3d", "a1b2c3d4.md", "con", "C:\\x"),

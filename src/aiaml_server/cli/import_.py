@@ -110,12 +110,11 @@ def import_(
       aiaml import chatgpt-export.zip --dry-run
       aiaml import facts.jsonl --map content=text,topics=tags+area
     """
-    from tempfile import TemporaryDirectory  # noqa: PLC0415 (not for `--help`)
-
+    from aiaml_server.exchange.archives import work_directory  # noqa: PLC0415 (not for `--help`)
     from aiaml_server.exchange.plan import Planner  # noqa: PLC0415 (nor this)
 
     given = Fields.parse(fields) if fields else None
-    with opened() as bank, TemporaryDirectory(prefix="aiaml-import-") as scratch:
+    with opened() as bank, work_directory() as scratch:
         own = bank.base.resolve()
         for source in (each.resolve() for each in sources if each != Path("-")):
             if own.exists() and any(map(own.samefile, (source, *source.parents))):

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import struct
+import tempfile
 import time
 import zipfile
 import zlib
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from aiaml_server.exchange.found import PIPED, Skip, printable
+from aiaml_server.files import check_own, remove_own
 
 try:
     from lzma import LZMAError
@@ -21,12 +26,28 @@ except ImportError:  # a Python that was built without it reads no zip that need
 
 MAX_TOTAL = 1024 * 1024 * 1024  # bytes of a zip, unpacked, or of what comes through a pipe
 MAX_ENTRIES = 100_000  # files and folders of a zip
+_SCRATCH = re.compile(r"aiaml-import-[0-9a-f]{16}-[a-z0-9_]{8}")
+_LEFT_SECONDS = 86_400.0
 _READ = (".md", ".markdown", ".json", ".jsonl", ".ndjson")
 _BLOCK = 1024 * 1024
 _UNREADABLE = (
     *(NotImplementedError, RuntimeError, EOFError, UnicodeError, MemoryError),
     *(zipfile.BadZipFile, zlib.error, LZMAError),
 )
+
+
+@contextmanager
+def work_directory() -> Iterator[str]:
+    """Open a temporary directory for an import; what a killed one left a day ago goes."""
+    top = Path(tempfile.gettempdir())
+    for name in filter(_SCRATCH.fullmatch, os.listdir(top)):  # noqa: PTH208 (names)
+        path = top / name
+        with suppress(OSError):
+            is_ours = check_own(path, directory=True, alone=True)
+            if is_ours and time.time() - path.lstat().st_mtime > _LEFT_SECONDS:
+                remove_own(path)
+    with tempfile.TemporaryDirectory(prefix=f"aiaml-import-{os.urandom(8).hex()}-") as place:
+        yield place
 
 
 def unpacked(archive: Path, below: Path) -> tuple[Path, list[Skip]]:
@@ -48,9 +69,10 @@ def unpacked(archive: Path, below: Path) -> tuple[Path, list[Skip]]:
     skips: list[Skip] = []
     others: Counter[str] = Counter()
     try:
+        _check_list(archive)
         with zipfile.ZipFile(archive) as source:
             room = MAX_TOTAL
-            for entry in _entries(source):
+            for entry in source.infolist():
                 path = PurePosixPath(entry.filename)
                 if entry.is_dir():
                     source.extract(entry, top)
@@ -78,15 +100,41 @@ def _unread(name: str, others: Counter[str]) -> list[Skip]:
     return [Skip(name, f"other files, which are not read: {endings}")] if others else []
 
 
-def _entries(source: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
-    """Return what a zip lists.
+_ENDS = {  # records that tell how long the list is, and how; APPNOTE 6.3.10, 4.3.14 and 4.3.16
+    b"PK\x05\x06": struct.Struct("<12xL"),
+    b"PK\x06\x06": struct.Struct("<40xQ"),
+}
+_END = re.compile(rb"PK(?:\x05\x06|\x06\x06)")
+_ELSEWHERE = 0xFFFF_FFFF  # instead of the length, where the other record tells it
+_ENTRY = b"PK\x01\x02"
+_MOST_END = 65_535 + 200  # bytes of the records and of the comment behind them
+MAX_LIST = 32 * 1024 * 1024  # bytes of a zip's list
+
+
+def _check_list(archive: Path) -> None:
+    """See that the list of a zip is not too long, before Python makes an object of each entry.
+
+    Which record Python goes by does not matter: each that could be one counts.
 
     Raises:
-        ValueError: it is too much.
+        ValueError: it is.
+        OSError: it cannot be read.
     """
-    if len(source.infolist()) > MAX_ENTRIES:
-        raise ValueError(f"it has more than {MAX_ENTRIES:,} files and folders")
-    return source.infolist()
+    with archive.open("rb") as file:
+        end = file.seek(0, os.SEEK_END)
+        file.seek(max(0, end - _MOST_END))
+        last = file.read(_MOST_END)
+        size = 0
+        for found in _END.finditer(last):
+            form = _ENDS[found[0]]
+            if len(last) - found.start() >= form.size:
+                (told,) = form.unpack_from(last, found.start())
+                size = max(size, 0 if told == _ELSEWHERE else told)
+        if size > MAX_LIST:
+            raise ValueError(f"its list of files is longer than {MAX_LIST >> 20} MiB")
+        file.seek(max(0, end - _MOST_END - size))
+        if file.read(_MOST_END + size).count(_ENTRY) > MAX_ENTRIES:
+            raise ValueError(f"it has more than {MAX_ENTRIES:,} files and folders")
 
 
 def _extract(source: zipfile.ZipFile, entry: zipfile.ZipInfo, top: Path) -> str:

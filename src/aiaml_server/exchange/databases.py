@@ -112,12 +112,13 @@ def kind_of(path: Path) -> str | None:
 def rows_of(source: Path, kind: str) -> Iterator[Note | Skip]:
     """Read the memories of a database, a note for each row; what cannot be read is skipped."""
     import sqlite3  # noqa: PLC0415
-    from tempfile import TemporaryDirectory  # noqa: PLC0415
+
+    from aiaml_server.exchange.archives import work_directory  # noqa: PLC0415 (zips are slow to load)
 
     path = database_below(source, kind) or source
     where = place(path.parent.parent, path)
     kept = _KEPT[kind]
-    with TemporaryDirectory(prefix="aiaml-import-") as below:
+    with work_directory() as below:
         copy = Path(below, "db")
         try:
             _check_written(path)

@@ -7,12 +7,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.exchange.dates import moment_in
 from aiaml_server.exchange.found import PIPED, Note, Skip, printable
-from aiaml_server.exchange.walk import first_time, place, read_text
+from aiaml_server.exchange.walk import MAX_TEXT, first_time, place, read_text
+from aiaml_server.format.memory import MAX_TOPICS
 from aiaml_server.frontmatter import check_written_out, load_yaml, scalar
 
 _CREATED = ("created", "created_at", "createdAt", "date", "timestamp", "updated", "modified")
@@ -22,6 +24,12 @@ _NAMES = (*_TITLES, "aliases", "alias", "author", "authors")
 _OURS = frozenset(
     {"id", "timestamp", "agent", "user", "verbatim", "imported-from", "imported-digest"}
 )
+MAX_SECTIONS = 2_500  # of a note, each a memory of its own
+_MANY = (
+    f"it has more than {MAX_SECTIONS:,} sections, or they are larger than {MAX_TEXT >> 20} MiB with"
+    " its properties in each; without `--split heading` it is one memory"
+)
+_MOST_WORDS = 4 * MAX_TOPICS  # of names and tags, from which a section's topics are taken
 _MAX_HEAD = 32 * 1024  # characters of frontmatter
 _MAX_KEPT = 40 * 1024  # characters of properties in a memory's frontmatter
 _HEAD = re.compile(r"---[ \t]*\n(.*?\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
@@ -73,14 +81,20 @@ def notes_in(
     folders = [] if path == top else path.relative_to(top).parts[:-1]
     metadata = fields.get("metadata")  # where Claude keeps the type
     stated = fields.get("type") or (metadata.get("type") if isinstance(metadata, dict) else "")
-    described = [*_named_tags(fields), *([] if stated == "note" else words(one_line(stated)))]
+    kinds = [] if stated == "note" else words(one_line(stated))
+    described = [*_named_tags(fields)[:_MOST_WORDS], *kinds]
     names = [stem, *(text for name in _NAMES for text in _texts(fields.get(name)))]
+    named = [*dict.fromkeys(words(*names, numbers=True))][:_MOST_WORDS]
     extra, lost = kept_lines(fields)
-    for headings, section in _sections(body) if style.split else [((), body or listed)]:
+    parts = [*islice(_sections(body), MAX_SECTIONS + 1)] if style.split else [((), body or listed)]
+    if len(parts) > MAX_SECTIONS or len(parts) * sum(map(len, extra)) > MAX_TEXT:
+        yield Skip(where, _MANY)
+        return
+    for headings, section in parts:
         tags = [*described, *_inline_tags(section, categories=style.categories)]
         content = _named(section.strip(), title, headings, description)
         below = content.lower()
-        missing = [word for word in words(*names, numbers=True) if word not in below]
+        missing = [word for word in named if word not in below]
         heading = headings[-1] if headings else ""
         yield Note(
             kind=style.kind,

@@ -21,6 +21,8 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
 
 from aiaml_server.errors import InvalidInput, MalformedFile
 from aiaml_server.exchange.found import Found, Kept, Note, Skip, label, printable
@@ -34,6 +36,7 @@ from aiaml_server.format.memory import (
 )
 from aiaml_server.storage.store import MAX_FILE
 
+_MOST_PLACES = 100  # of one text that are looked for on the disk
 _OWN_ID = re.compile(r"[0-9a-f]{8}")
 _SOURCE = "imported-from: "
 _DIGEST = "imported-digest: "
@@ -91,7 +94,8 @@ class Planner:
         self._add_changed = changed
         self._ids: set[str] = set()
         self._fingerprints: set[bytes] = set()
-        self._places: dict[str, list[str]] = {}  # of each digest: where it was imported from
+        self._places: dict[str, dict[str, None]] = {}  # of a digest: where it was imported from
+        self._stood: dict[tuple[str, Path | None], bool | None] = {}
         self._has_contents = False  # whether there are digests of contents among these
         self._sources: set[str] = set()  # those of the bank
         self._contents: set[tuple[str, str]] = set()  # digests of text and content
@@ -104,7 +108,7 @@ class Planner:
         self._fingerprints.add(_fingerprint(memory))
         for digest in (line for line in memory.extra if line.startswith(_DIGEST)):
             places = [_place(line) for line in memory.extra if line.startswith(_SOURCE)]
-            self._places.setdefault(digest, []).extend(places)
+            self._places.setdefault(digest, {}).update(dict.fromkeys(places))
             self._contents.add((digest, _digest(memory.content)))
             self._has_contents |= not digest.startswith(f'{_DIGEST}"text:')
 
@@ -138,18 +142,26 @@ class Planner:
         known = _line(note.former or note.content) if self._has_contents else ""
         earlier = self._places.get(known)
         if earlier is not None and (
-            note.place in earlier or not all(_stands(place, note) for place in earlier)
+            note.place in earlier
+            or not all(self._stands(place, note) for place in islice(earlier, _MOST_PLACES))
         ):
             return True  # imported by an earlier version, or of a kind that names no text
-        places = self._places.get(digest, [])
+        places = self._places.get(digest, {})
         if note.place in places or (digest, content) in self._contents:
             return True
-        for place in places:
-            if _stands(place, note) is False:
-                places.remove(place)
+        for place in islice(places, _MOST_PLACES):
+            if self._stands(place, note) is False:
+                del places[place]
                 self.plan.renamed.append((note.place, place))
                 return True
         return False
+
+    def _stands(self, place: str, note: Note) -> bool | None:
+        """Return what `_stands` does, asking the disk once."""
+        asked = (place, note.below)
+        if asked not in self._stood:
+            self._stood[asked] = _stands(place, note)
+        return self._stood[asked]
 
     def _consider_kept(self, kept: Kept) -> None:
         memory = kept.memory

@@ -230,6 +230,7 @@ _KEPT_OUT = (
     "hold {secret}."
 )
 MOST_RECALLED = 8 * 1024 * 1024  # bytes of memories in one answer; one id is always answered
+MOST_IDS = 1_000  # in one call, as of keywords; a repeated one counts once
 _FEW, _MANY = 8, 64  # ids looked up together; memory is needed for all that they bring
 
 
@@ -316,6 +317,9 @@ class MemoryTools:
         """Return memories; see `RECALL`."""
         entries: list[Whole | NotFound] = []
         rest = list(dict.fromkeys(memory_ids))
+        if len(rest) > MOST_IDS:
+            most = f"with at most {MOST_IDS:,} in one call"
+            raise InvalidInput("memory_ids", f"must be {MEMORY_IDS_RULE}, {most}")
         room = MOST_RECALLED
         some = _FEW
         while rest and room > 0:
