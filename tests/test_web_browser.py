@@ -1228,7 +1228,7 @@ def test_it_fits_every_width(browser: Browser, shared: Web, width: int, scheme: 
 
 
 def test_the_focus_is_never_lost(page: Page) -> None:
-    """By a list filled anew, nor by a dialog; Esc leaves the filters, and the words stay."""
+    """By a list that is filled anew, nor by a dialog; Esc leaves the filters, not the words."""
     focused = "() => document.activeElement.closest('[id]').id"
     page.keyboard.press("j")
     held = Held(page, "/api/memories", answered=True)

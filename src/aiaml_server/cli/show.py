@@ -261,6 +261,15 @@ def told_elsewhere(memory_id: str) -> str:
     return ""
 
 
+def _unknown(memory_id: str) -> str:
+    more = ""
+    if set(memory_id.lower()) - {*"0123456789abcdef"}:
+        more = "; `aiaml search` finds one by its words"
+    elif len(memory_id) < SHORTEST_ID:
+        more = f"; an id is shortened to {SHORTEST_ID} characters at least"
+    return f"no memory has the id {memory_id}{more}"
+
+
 def _render(name: str, memory: Memory, *, rule: bool) -> None:
     from aiaml_server.rendering.terminal import rendered  # noqa: PLC0415 (for this alone)
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from aiaml_server.cli.context import opened, settings
-from aiaml_server.errors import AiamlError
+from aiaml_server.errors import AiamlError, MalformedFile
+from aiaml_server.format.memory import parse
 from aiaml_server.moments import age
+from aiaml_server.rendering import title
 from aiaml_server.storage.operations import Operation, blob, drop, operations
 from aiaml_server.storage.store import id_in
 from aiaml_server.terminal import (
@@ -21,6 +23,7 @@ from aiaml_server.terminal import (
     confirm,
     dim,
     note,
+    one_line,
     out,
     out_json,
     out_rows,
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank
 
 _NAMED = 6  # ids on one line
+_LONG = 60  # characters of what a memory is called
 
 
 @click.command("undo")
@@ -82,11 +86,38 @@ def undo(listed: bool, yes: bool, data: str) -> int | None:
 def _list(done: Sequence[Operation], data: str) -> int | None:
     if data:
         out_rows([_fields(each) for each in done], data)
-    for each in () if data else done:
-        out(wrapped(f"{age(each.at):>10}  {bold(f'{each.verb:8}')}  {_told(each)}", 22))
     if not done:
         note("There is nothing to undo.")
-    return None if done else NOTHING
+        return NOTHING
+    for each, words in () if data else zip(done, _words(done), strict=True):
+        told = _told(each) + (f": {words}" if words else "")
+        out(wrapped(f"{age(each.at):>10}  {bold(f'{each.verb:8}')}  {told}", 22))
+    return None
+
+
+def _words(done: Sequence[Operation]) -> list[str]:
+    """Return what each operation's memory is called; nothing where it had more than one."""
+    alone = [[*each.files.items()] if len(each.files) == 1 else [] for each in done]
+    with opened(record=False) as bank:
+        texts = bank.history().blobs(oid for one in alone for _, pair in one for oid in pair)
+        return [
+            "".join(
+                _called(texts.get(after or before) or _present(bank, name) or "")
+                for name, (before, after) in one
+            )
+            for one in alone
+        ]
+
+
+def _called(text: str) -> str:
+    try:
+        return one_line(title(parse(text).content), _LONG)
+    except MalformedFile:
+        return ""
+
+
+def _present(bank: MemoryBank, name: str) -> str | None:
+    return bank.text(name) if bank.stamp(name) else None
 
 
 def _fields(done: Operation) -> dict[str, object]:
@@ -112,7 +143,7 @@ def _undone(bank: MemoryBank, done: Operation) -> Mapping[str, str]:
     problems: dict[str, str] = {}
     gone: dict[str, str] = {}
     for name, (before, after) in done.files.items():
-        present = bank.text(name) if bank.stamp(name) else None
+        present = _present(bank, name)
         if blob(present) != after:
             problems[name] = f"it has changed since; `aiaml history {id_in(name)}` has what it was"
         elif before and before not in texts:
