@@ -148,6 +148,24 @@ def test_a_name_that_no_model_has_is_never_fetched(person: Person, section: str)
 
 
 @needs_fastembed
+def test_a_model_that_could_not_be_loaded_is_no_model(person: Person) -> None:
+    """Its files are there: once a search has met that, `status` and `doctor` try it, too."""
+    person.stores("A fact.")
+    folder = person.home / "damaged"
+    shutil.copytree(model_folder(), folder)
+    whole = (folder / "model.onnx").read_bytes()
+    (folder / "model.onnx").write_bytes(whole[:1000])
+    (person.home / ".memory").mkdir()
+    named = {"embedding": {"model": NAME, "path": str(folder)}}
+    (person.home / ".memory" / "config.json").write_text(json.dumps(named), encoding="utf-8")
+    for verb, code in (("search", 0), ("status", 0), ("doctor", 1)):
+        said = person.runs(verb, *(["fact"] if verb == "search" else []), code=code)
+        assert "cannot be loaded" in said, verb
+    (folder / "model.onnx").write_bytes(whole)
+    assert person.asks("status")["model"]["state"] == "here"
+
+
+@needs_fastembed
 def test_a_search_fetches_no_reranker(person: Person) -> None:
     """It would end with the process; `fetch` does, and `status` and `doctor` say how that ended."""
     person.stores("A fact.")

@@ -16,7 +16,7 @@ from aiaml_server.toolsets.semantic import MANIFEST, PROJECT, config, logs, plac
 from aiaml_server.toolsets.semantic.database import Database, rows
 from aiaml_server.toolsets.semantic.failures import Damaged, DiskError, Refused, Unavailable
 from aiaml_server.toolsets.semantic.memory import COLUMNS, Memory, of_row
-from aiaml_server.toolsets.semantic.model import CACHE, Model
+from aiaml_server.toolsets.semantic.model import CACHE, LOAD_SECONDS, Model, State
 from aiaml_server.toolsets.warning import CHECK_SECRETS, leak_in
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 CHECK = "semantic"
 MOST_LOOKED_AT = 10_000  # memories one by one, the newest
 MOST_TEXT = 4 << 20  # characters of them
+HERE = ("loading", "ready")  # kinds of a model that is on this machine
 _TOLD = 5  # findings of one kind
 
 
@@ -63,13 +64,26 @@ def _missing(
     home: Path, kind: str, model: Model | reranking.Reranker, so_that: str
 ) -> Finding | None:
     """Say why a model is not here, and how the last try to have it ended; None where it is."""
-    model.look_up()
-    state = model.state()
-    if state.kind == "loading":
+    state = looked_up(home, kind, model)
+    if state.kind in HERE:
         return None
     last = logs.last(home, kind)
     told = f"{so_that}: {state.reason}" + (f"; the last try failed: {last}" if last else "")
     return Finding(CHECK, "warning", told, state.remedy)
+
+
+def looked_up(home: Path, kind: str, model: Model | reranking.Reranker) -> State:
+    """Say how it stands with a model; one that has failed before is loaded, to see whether it is.
+
+    Args:
+        home: the person's directory.
+        kind: what the log calls it.
+        model: which.
+    """
+    model.look_up()
+    if model.state().kind == "loading" and logs.last(home, kind):
+        model.ready(LOAD_SECONDS)
+    return model.state()
 
 
 def _seen_by_others(database: Path) -> Iterator[Finding]:

@@ -41,7 +41,7 @@ _WITHOUT_HUB = (
 )
 AGAIN_SECONDS = 300.0  # between two tries to fetch
 _HUB_SECONDS = 20.0  # that a hub may be silent
-_LOAD_SECONDS = 30.0  # that loading takes on a slow machine, and may hold up a process's end
+LOAD_SECONDS = 30.0  # that loading takes on a slow machine, and may hold up a process's end
 _NEEDED = ("tokenizer.json", "tokenizer_config.json")
 _OPTIONAL = ("config.json", "special_tokens_map.json")
 _LIST = "aiaml-model.json"  # what was fetched, with sizes; written last
@@ -333,9 +333,9 @@ class Kept(Generic[Loaded]):
     def _leave(self) -> None:
         """Wait while onnxruntime is imported or loads: it aborts a process that ends meanwhile."""
         self._leaving = True
-        self._imported.wait(_LOAD_SECONDS)
+        self._imported.wait(LOAD_SECONDS)
         if self._state and self._state.kind == "loading":
-            self._done.wait(_LOAD_SECONDS)
+            self._done.wait(LOAD_SECONDS)
 
     def _fetch(self) -> None:
         """Fetch what the model consists of; what an earlier try has got is not fetched again."""
@@ -388,7 +388,7 @@ def embedder() -> Embedder | None:
     """Return the person's model; None where it is not here or cannot be loaded. None is fetched."""
     home = place.home()
     wanted = replace(config.load(home), download=False)
-    return Model(wanted, home / CACHE).ready(_LOAD_SECONDS)
+    return Model(wanted, home / CACHE).ready(LOAD_SECONDS)
 
 
 def _loading(name: str) -> State:

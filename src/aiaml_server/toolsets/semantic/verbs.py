@@ -54,7 +54,7 @@ from aiaml_server.toolsets.semantic import (
     place,
     reranking,
 )
-from aiaml_server.toolsets.semantic.checking import checks
+from aiaml_server.toolsets.semantic.checking import HERE, checks, looked_up
 from aiaml_server.toolsets.semantic.config import MODEL, Config
 from aiaml_server.toolsets.semantic.failures import (
     AlreadyThere,
@@ -173,7 +173,8 @@ def status(json: bool) -> int:
     with _opened() as memories:
         model = Model(memories.config, memories.home / CACHE)
         reranker = _reranker(memories.home, memories.config)
-        state, stands = _looked_up(model), reranker and _looked_up(reranker)
+        state = looked_up(memories.home, "model", model)
+        stands = reranker and looked_up(memories.home, "reranker", reranker)
         held, wrong = _counted(memories)
         code = REFUSED if any(wrong.values()) else DONE
         lacking = sum(left for _, left in held.values())
@@ -194,7 +195,7 @@ def status(json: bool) -> int:
                     "name": memories.config.model,
                     "folder": str(model.folder),
                     "state": _here(state),
-                    "sentence": "" if state.kind == "loading" else state.sentence,
+                    "sentence": "" if state.kind in HERE else state.sentence,
                     "bytes": state.done,
                     "bytes_of": state.total,
                     "download": memories.config.download,
@@ -220,14 +221,9 @@ def status(json: bool) -> int:
     return code
 
 
-def _looked_up(model: Model | Reranker) -> State:
-    model.look_up()
-    return model.state()
-
-
 def _told_of(kind: str, what: str, state: State, lacking: str, home: Path) -> None:
     """Say which model there is; else what is the matter, and how the last try to have it ended."""
-    if state.kind == "loading":
+    if state.kind in HERE:
         out(f"{kind:8}  {what}")
         return
     out(f"{kind:8}  {lacking}")
@@ -236,7 +232,7 @@ def _told_of(kind: str, what: str, state: State, lacking: str, home: Path) -> No
 
 
 def _here(state: State) -> str:
-    return "here" if state.kind == "loading" else state.kind
+    return "here" if state.kind in HERE else state.kind
 
 
 def _counted(memories: Memories) -> tuple[dict[str, tuple[int, int]], dict[str, str]]:
@@ -300,8 +296,8 @@ def _awaited(model: Model | Reranker) -> State:
 
 def _loaded(model: Model | Reranker) -> State:
     """Wait for what is on this machine to be loaded; nothing is fetched for a search."""
-    state = _looked_up(model)
-    return _awaited(model) if state.kind == "loading" else state
+    model.look_up()
+    return _awaited(model) if model.state().kind == "loading" else model.state()
 
 
 def _bar(state: State) -> str:
