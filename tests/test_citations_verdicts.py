@@ -231,7 +231,9 @@ def test_script_that_becomes_typescript_is_renamed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("stays", [True, False])
 def test_mirror_elsewhere_is_not_where_code_has_gone(tmp_path: Path, stays: bool) -> None:
     """Of two files that have a line, the only one in the directory that it was in is meant."""
-    block = "export function connect(host: string) {\n  return openSocket(host, standardPort, 30)\n}\n"
+    block = (
+        "export function connect(host: string) {\n  return openSocket(host, standardPort, 30)\n}\n"
+    )
     write(tmp_path, "src/net/connect.ts", f"first()\n\n{block}")
     kept = cited(tmp_path, "src/net/connect.ts", 3, 4)
     if stays:
