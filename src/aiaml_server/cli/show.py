@@ -243,9 +243,7 @@ def found_by(bank: MemoryBank, memory_id: str) -> list[tuple[str, Memory]]:
     """
     if found := bank.find(memory_id):
         return found
-    is_short = len(memory_id) < SHORTEST_ID
-    short = f"; an id is shortened to {SHORTEST_ID} characters at least" if is_short else ""
-    raise Ended(told_elsewhere(memory_id) or f"no memory has the id {memory_id}{short}")
+    raise Ended(told_elsewhere(memory_id) or _unknown(memory_id))
 
 
 def told_elsewhere(memory_id: str) -> str:
