@@ -259,7 +259,9 @@ def test_filters_can_be_chosen_and_cleared(page: Page) -> None:
     page.get_by_label("From").fill("2026-05-02")
     page.get_by_label("To", exact=True).fill("2026-06-20")
     expect(page.locator("#hits a")).to_have_count(2)
-    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")  # from the filters,
+    page.keyboard.press("Escape")  # and from what they chose
+    expect(page.locator("#hits a")).to_have_count(5)
     page.get_by_label("Search memories").press_sequentially("agent:claude since:2026-03-02 dog")
     expect(page.locator(".chip")).to_contain_text(["agent:claude", "since:2026-03-02"])
     expect(page.get_by_label("Search memories")).to_have_value("dog")
