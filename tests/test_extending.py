@@ -279,9 +279,15 @@ def test_the_public_modules_are_those_with_a_list_of_names() -> None:
 @pytest.mark.parametrize("module", public())
 def test_every_public_name_says_what_it_is(module: str) -> None:
     """By a docstring, also of its methods; a constant by the words under or behind it."""
-    source = Path(str(importlib.import_module(f"aiaml_server.{module}").__file__)).read_text(
-        "utf-8"
-    )
+    names = importlib.import_module(f"aiaml_server.{module}").__all__
+    described = described_in(f"aiaml_server.{module}")
+    assert set(names) <= described, set(names) - described
+    assert len(set(names)) == len(names)
+
+
+def described_in(module: str) -> set[str]:
+    """Return the names that say what they are, those included that come from another module."""
+    source = Path(str(importlib.import_module(module).__file__)).read_text("utf-8")
     lines, body = source.splitlines(), ast.parse(source).body
     described = set()
     for node, following in zip(body, [*body[1:], None], strict=True):
@@ -294,9 +300,9 @@ def test_every_public_name_says_what_it_is(module: str) -> None:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             text = isinstance(following, ast.Expr) or "  # " in lines[node.lineno - 1]
             described |= {ast.unparse(each) for each in targets} if text else set()
-    names = importlib.import_module(f"aiaml_server.{module}").__all__
-    assert set(names) <= described, set(names) - described
-    assert len(set(names)) == len(names)
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("aiaml_server."):
+            described |= {each.name for each in node.names} & described_in(str(node.module))
+    return described
 
 
 # --- the verb -------------------------------------------------------------------------------------
