@@ -77,7 +77,7 @@ OTHERS = {
     "doctor.program._editable": OURS,
     "doctor.program._installed": OURS,
     "exchange.page._part": OURS,
-    "exchange.archives._check_list": "test_import_sources: a zip has at most so many bytes and files",
+    "exchange.archives._check_list": "test_import_sources: a zip with too long a list is refused",
     "exchange.archives.piped": "test_import_sources: a pipe that brings too much is refused",
     "exchange.archives.unpacked": "test_import_sources: a zip has at most so many bytes and files",
     "exchange.okf._conforms": "a memory that is exported, whose frontmatter has a row",
