@@ -935,7 +935,7 @@ def test_a_python_without_ctypes_finds_all(base: Path) -> None:
     """It cannot be told what was touched, so it compares all files."""
     code = (
         "import sys; sys.modules['ctypes'] = None\n"
-        "from pathlib import Path; from aiaml_server.index import Index\n"
+        "from pathlib import Path; from aiaml_server.index.index import Index\n"
         "from aiaml_server.storage.store import Store\n"
         "print(len(Index(Store(Path(sys.argv[1]))).think(['needle'])))"
     )
