@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from aiaml_server import Settings
+from aiaml_server.errors import InvalidSetting
 from aiaml_server.sync import Status, once
 from aiaml_server.sync.address import in_use, remembered
 from aiaml_server.sync.command import GitFailed
@@ -176,22 +176,24 @@ def test_a_program_without_the_key_does_not_call_the_directory_broken(
     assert status.problem
 
 
-def test_a_remote_for_once_does_not_replace_the_one_in_use(
+def test_another_remote_than_the_one_in_use_is_refused(
     ada: Machine, remote: Path, tmp_path: Path
 ) -> None:
-    """`AIAML_GITHUB_REMOTE=… aiaml sync` by a person: all goes there, and nothing else changes."""
+    """`AIAML_GITHUB_REMOTE=… aiaml sync` by a person: named with the remedy; nothing changes."""
     copy = bare(tmp_path / "copy")
     ada.remember("hello")
     ada.synced()
     before, seen = Status.read(ada.base), ada.git("rev-parse", "refs/aiaml/remote")
     ada.remember("more")
     for address in (copy, tmp_path / "nowhere"):
-        person = Settings(ada.base, remote=str(address))
-        assert (once(person).problem is None) == (address == copy)
-        after = replace(Status.read(ada.base), last_commit=before.last_commit)
-        assert after == before
+        with pytest.raises(InvalidSetting, match="aiaml sync --setup ADDRESS"):
+            once(Settings(ada.base, remote=str(address)))
+        assert Status.read(ada.base) == before
         assert remembered(ada.base) == in_use(ada.base) == str(remote)
         assert ada.git("rev-parse", "refs/aiaml/remote") == seen
-    assert content_of(copy) == ada.files
+    assert (
+        not list((copy / "objects").rglob("*.pack"))
+        and not (copy / "refs" / "heads" / "main").exists()
+    )
     ada.synced()
     assert content_of(remote) == ada.files

@@ -285,7 +285,8 @@ def test_the_pictures_can_be_clicked(page: Page) -> None:
     expect(page.locator("[data-key='tag dog']")).to_be_focused()
     page.locator(".pairs button").first.click()
     expect(page.locator(".chip")).to_have_count(1)
-    page.locator(".chip").click()
+    with page.expect_response(re.compile("/api/overview")):  # then the pictures are drawn anew
+        page.locator(".chip").click()
     expect(page.locator("#hits a")).to_have_count(5)
     page.get_by_text("As a table").first.press("Enter")
     page.get_by_role("button", name="June 2026").press("Enter")

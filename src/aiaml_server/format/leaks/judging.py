@@ -108,7 +108,7 @@ _ELSEWHERE = re.compile(  # paths, variables, addresses, digests, and what is pu
 )
 _MADE = re.compile(rb"[$%][{(]|\{\{|://|::")  # by a template, or a place
 _DIGEST = re.compile(rb"(?:[\w.-]{0,60}[_.-])?[0-9a-f]{32,64}$|[0-9a-fA-F-]+$")
-_KEY = re.compile(rb"key|clave|chave|chiave|ssel", re.IGNORECASE)
+_NAMES_KEY = re.compile(rb"key|clave|chave|chiave|ssel", re.IGNORECASE)
 _STRONG = re.compile(  # beside any other key, what may be a digest or an id is none of ours
     rb"secret|token|passw|pwd|passphrase|(?:api|access|auth|private|signing|encryption|crypt|master"
     rb"|admin|service|client|consumer|app|account|deploy|shared|storage|session|webhook|licen[cs]e"
@@ -181,7 +181,7 @@ def _is_named(match: re.Match[bytes]) -> bool:
     start, end = match.span(match.lastindex or 0)
     before = match.string[max(0, match.start() - 40) : match.start()].rpartition(b"\n")[2]
     name, value = before + match.string[match.start() : start], match.string[start:end]
-    is_weak = _KEY.search(name) and not _STRONG.search(name)
+    is_weak = _NAMES_KEY.search(name) and not _STRONG.search(name)
     if not looks_drawn(value) or (is_weak and _DIGEST.match(value)):
         return False
     return not _HARMLESS.search(name)
