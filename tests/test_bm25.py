@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from aiaml_server import Memory, MemoryBank, Settings
@@ -196,6 +196,11 @@ WORDS = st.lists(st.sampled_from([each for each in PIECES if each.strip()]), min
     st.lists(st.tuples(TEXTS, TEXTS, st.integers(1, 3)), min_size=1, max_size=12),
     st.lists(WORDS, min_size=1, max_size=4),
     st.sampled_from([0, 100]),
+)
+@example(
+    [*[("cat", "cat", 1)] * 4, ("cat", "concat", 1), ("cat", "the", 1)],
+    [["cat", "concat", "dog", "run"]],
+    0,
 )
 def test_index_ranks_as_defined(
     texts: list[tuple[str, str, int]], questions: list[list[str]], recent: int

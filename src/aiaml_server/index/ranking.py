@@ -291,6 +291,8 @@ class _Shares:
         Each word adds less than its rarity times K1 + 1, and half for rounding. So at least is
         matched x (matched x (K1 + 1) + words) >= score x whole, solved for what is matched.
         """
+        if score <= 1:  # which is also that of less
+            return 1
         words, twice = len(self.found), 2 * (K1 + 1)
         whole = max(sum(self.rarities), 1)
         matched = (sqrt(words**2 + 2 * twice * score * whole) - words) / twice
@@ -322,7 +324,7 @@ def _best(shares: _Shares, levels: BySegment, texts: Texts, most: int | None) ->
         scores.update(_scores(shares, levels, shares.between(least, end)))
         lowest, end = _lowest(scores, most), least
         wanted = most and max(len(scores), most) * _MORE
-    return {number: max(1, each) for number, each in scores.items() if each >= lowest}
+    return {number: each for number, each in scores.items() if each >= lowest}
 
 
 def _scores(
@@ -338,7 +340,7 @@ def _scores(
             some = [(each, number) for each in candidates[segment] if (number := count(each))]
             points.add(rows[segment], segment, some, times.names.get(segment))
     return {
-        segment * SEGMENT + local_id: _scored(each, whole)
+        segment * SEGMENT + local_id: max(1, _scored(each, whole))
         for segment, row in rows.items()
         for local_id, each in row.items()
     }
@@ -352,7 +354,7 @@ def _scores_of_texts(shares: _Shares, texts: Texts) -> dict[int, int]:
     for number, (level, counts) in texts.items():
         if held := [word for word, quarters in enumerate(counts) if quarters]:
             points = sum([collection.points(word, counts[word], level) for word in held])
-            scores[number] = points * sum([rarities[word] for word in held]) // whole
+            scores[number] = max(1, points * sum([rarities[word] for word in held]) // whole)
     return scores
 
 
