@@ -251,7 +251,9 @@ def _forgotten_texts(known: History, start: float, bank: MemoryBank) -> dict[str
         with suppress(InvalidInput):  # there is none, and several begin so
             found = bank.find(memory_id) if there[memory_id] else []
             files = {file for file, each in found if each.id == memory_id}
-        if any(not each.before and each.name in files for each in _later(change, changes)):
+        if files and any(
+            not each.before and each.name in files for each in _later(change, changes)
+        ):
             continue
         if not bank.stamp(name) or not _holds(bank, name, memory_id):
             texts[_free(bank, name, memory, texts)] = held[change.before]

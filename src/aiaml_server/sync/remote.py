@@ -101,9 +101,9 @@ class Remote:
                 if "couldn't find remote ref" not in error.output:
                     raise
             else:
-                theirs = self._known()
-                self._check(theirs, known)
-                return theirs, True
+                if theirs := self._known():
+                    self._check(theirs, known)
+                    return theirs, True
         refs = self.refs()
         branch = joined_branch(refs)
         if not branch:

@@ -337,7 +337,7 @@ class Repository(Reading):
             that were left out.
         """
         changes = self.changes(theirs or empty_tree(ours), ours)
-        entries = self.entries(theirs, ours)
+        entries = {path: after for path, (_, after) in changes.items() if after}
         lacking = {path: each for path, each in entries.items() if each.oid in left_out}
         wanted = [(path, *entry) for path, entry in changes.items() if path not in lacking]
         if not wanted:
