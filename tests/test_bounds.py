@@ -110,7 +110,7 @@ OTHERS = {
     "compartments.langgraph._item": "one entry, of at most the limits that the file has",
     "compartments.langgraph._namespace": "the same",
     "compartments.openai_agents._tool.invoke": "what the model gave for one call",
-    "toolsets.compartments.verbs._rows_of": "8 MiB of lines, as the file that has a row",
+    "toolsets.compartments.verbs._rows_of": "4 MiB of lines, as the file that has a row",
     "toolsets.compartments.verbs._secrets": "the file that was just read, which has a row",
     "sync.guard._read": OURS_TO_WRITE,
     "sync.mend._is_damaged": GIT,
@@ -137,7 +137,7 @@ OTHERS = {
     "toolsets.semantic.model._digest": "a model's file, in pieces",
     "toolsets.semantic.model._is_first": OURS,
     "toolsets.semantic.model._is_whole": OURS,
-    "toolsets.semantic.verbs._piped": "8 MiB of what is piped",
+    "toolsets.semantic.verbs._piped": "4 MiB of what is piped",
     "toolsets.semantic.verbs._said_in": "a model that the person names",
     "toolsets.sessions.demo.demo": OURS,
     "toolsets.sessions.place.git_directory": "4 KiB, of which a line is taken",
@@ -569,7 +569,7 @@ ROWS = (
     ),
     Row(
         "frontmatter of a note that is imported",
-        32 * KIB,
+        16 * KIB,
         HEADS,
         a_source("a.md"),
         "",
@@ -577,7 +577,7 @@ ROWS = (
     ),
     Row(
         "frontmatter of a concept that is imported",
-        32 * KIB,
+        16 * KIB,
         HEADS,
         a_source("a.md", "okf"),
         "",
@@ -604,7 +604,7 @@ ROWS = (
     ),
     Row(
         "what a hook is told",
-        8 * MIB,
+        4 * MIB,
         {
             "decisions": again("I decided that x. ", '{"prompt":"', '"}'),
             "errors": again("Error: x\\n", '{"prompt":"', '"}'),
@@ -616,7 +616,7 @@ ROWS = (
     ),
     Row(
         "the end of a conversation, by a hook",
-        MIB,
+        512 * KIB,
         {"lines": again(SAID), "empty lines": again("{}\n")},
         a_conversation("SessionEnd"),
         "",
@@ -635,7 +635,7 @@ ROWS = (
     ),
     Row(
         "the file of `compartments`",
-        8 * MIB,
+        4 * MIB,
         {
             "names": OBJECTS["names"],
             "entries": again(
@@ -645,7 +645,7 @@ ROWS = (
             ),
         },
         of_compartments,
-        "larger than 8 MiB",
+        "larger than 4 MiB",
         ("toolsets.compartments.file.load",),
     ),
     Row(
@@ -695,7 +695,7 @@ ROWS = (
     ),
     Row(
         "the configuration of a client in TOML",
-        256 * KIB,
+        128 * KIB,
         {
             "tables": numbered("[a{}]\n"),
             "array": again("1,", "a=[", "]"),
@@ -706,7 +706,7 @@ ROWS = (
             "few parts": again("a . a . a\n", "a='''", "'''"),
         },
         of_client("codex", ".codex/config.toml"),
-        "larger than 256 KiB",
+        "larger than 128 KiB",
         ("clients.toml._load",),
     ),
     Row(
@@ -719,7 +719,7 @@ ROWS = (
     ),
     Row(
         "how sync stands",
-        8 * MIB,
+        4 * MIB,
         {
             "names": OBJECTS["names"],
             "held back": again('"f":["a","b","c"],', '{"held_back":{', '"z":["a","b","c"]}}'),
@@ -730,7 +730,7 @@ ROWS = (
     ),
     Row(
         "what sync was asked to forget",
-        16 * MIB,
+        8 * MIB,
         {"names": again("a.md\0")},
         of_sync(".sync-forget", asked_to_forget),
         "",
@@ -765,7 +765,7 @@ ROWS = (
     ),
     Row(
         "what agents asked for",
-        4 * MIB,
+        2 * MIB,
         {"lines": again(USED)},
         of_derived("uses.jsonl", the_uses),
         "",
@@ -773,15 +773,15 @@ ROWS = (
     ),
     Row(
         "a part of a note that is imported; a note may have 16 MiB",
-        2 * MIB,
+        MIB,
         MARKDOWN,
         a_source("a.md"),
         "",
         ("exchange.walk.read_text",),
     ),
     Row(
-        "a part of a JSON document that is imported; it may have 1 GiB",
-        2 * MIB,
+        "a part of a JSON document that is imported; it may have 512 MiB",
+        MIB,
         {name: OBJECTS[name] for name in ("numbers", "names", "nested")},
         a_source("a.json"),
         "",
@@ -789,7 +789,7 @@ ROWS = (
     ),
     Row(
         "a part of JSON Lines that are imported; a line may have 32 MiB",
-        2 * MIB,
+        MIB,
         {"names": OBJECTS["names"], "lines": again(f'{{"content":"{"x y " * 50}"}}\n')},
         a_source("a.jsonl"),
         "",
@@ -933,7 +933,7 @@ def test_compartments_write_no_more_than_they_read(tmp_path: Path) -> None:
         content.value["note"] = "x"
     before = held.path.read_bytes()
     with (
-        pytest.raises(DiskError, match=r"would have .* and at most 8,388,608 are read"),
+        pytest.raises(DiskError, match=r"would have .* and at most 4,194,304 are read"),
         held.changing() as content,
     ):
         content.value["note"] = "x" * file.MAX_FILE

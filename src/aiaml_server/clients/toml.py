@@ -28,7 +28,7 @@ from aiaml_server.clients.text import (
     splice,
 )
 
-MOST = 256 * 1024  # bytes of a file; it is parsed several times, a MiB in some 2 s
+MOST = 128 * 1024  # bytes of a file; it is parsed several times, a MiB in some 2 s
 _DEEP = re.compile(r"(?<![\w.-])(?:[\w-]{1,200}[ \t]{0,20}\.[ \t]{0,20}){100}")
 _HEADER = re.compile(rf"^{BOM}?[ \t]*(\[[^\r\n]*)", re.MULTILINE)
 

@@ -30,7 +30,7 @@ _MANY = (
     " its properties in each; without `--split heading` it is one memory"
 )
 _MOST_WORDS = 4 * MAX_TOPICS  # of names and tags, from which a section's topics are taken
-_MAX_HEAD = 32 * 1024  # characters of frontmatter
+_MAX_HEAD = 16 * 1024  # characters of frontmatter
 _MAX_KEPT = 40 * 1024  # characters of properties in a memory's frontmatter
 _HEAD = re.compile(r"---[ \t]*\n(.*?\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 

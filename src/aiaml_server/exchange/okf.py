@@ -35,7 +35,7 @@ _ADDED, _KEPT, _ABOVE = "okf-added", "okf-kept", "okf-above"
 _OURS = {"id", "timestamp", "agent", "user", "topics", "verbatim", "until", "imported-from"}
 _OURS |= {"imported-digest", _ADDED, _KEPT, _ABOVE}
 _MOST = 4_000  # characters of what is put above a body
-_MAX_HEAD = 16 * 1024  # characters of a frontmatter that is kept as it stands
+_MAX_HEAD = 8 * 1024  # characters of a frontmatter that is kept as it stands
 _NONE = Memory("a1b2c3d4", "2026-01-01", "a", "u", ("t",), "x")
 
 

@@ -32,7 +32,7 @@ from aiaml_server.files import (
 from aiaml_server.moments import instant, present, timestamp
 from aiaml_server.storage.derived import folder
 
-MOST = 2 * 1024 * 1024  # bytes of one of the two files: some 5,000 questions
+MOST = 1024 * 1024  # bytes of one of the two files: some 2,500 questions
 BEHIND_SECONDS = 0.3  # between an answer and its line, for others to join it
 TOOLS = ("think", "recall", "shown", "asked")
 _PATIENCE = 1.0  # seconds for another process that shortens the log

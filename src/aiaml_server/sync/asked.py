@@ -14,7 +14,7 @@ from aiaml_server.errors import MalformedFile
 from aiaml_server.files import open_own, read_regular
 
 _NAME = ".sync-forget"
-_MOST = 16 * 1024 * 1024
+_MOST = 8 * 1024 * 1024
 
 
 def record(base: Path, name: str) -> None:

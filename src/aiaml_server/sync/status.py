@@ -11,7 +11,7 @@ from aiaml_server.errors import AiamlError
 from aiaml_server.files import read_own, replace_atomic
 from aiaml_server.moments import instant, present, timestamp
 
-_MOST = 8 * 1024 * 1024  # bytes; each file that is kept out takes some dozens
+_MOST = 4 * 1024 * 1024  # bytes; each file that is kept out takes some dozens
 
 
 @dataclass

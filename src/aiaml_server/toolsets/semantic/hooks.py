@@ -30,7 +30,7 @@ from aiaml_server.toolsets.semantic.filters import Filters
 from aiaml_server.toolsets.semantic.memories import Memories
 from aiaml_server.toolsets.semantic.memory import MOST_HITS, Memory
 
-_MOST_TRANSCRIPT = 1024 * 1024  # bytes, its end
+_MOST_TRANSCRIPT = 512 * 1024  # bytes, its end
 _MOST_ANSWER = 9000  # characters; Claude Code takes 10,000
 _MOST_SHOWN = 600  # characters of a memory
 _MOST_SOLUTION = 800

@@ -20,7 +20,8 @@ from aiaml_server.frontmatter import check_written_out, divide, load_yaml
 from aiaml_server.toolsets.semantic.memory import Draft, instant_of, kept
 from aiaml_server.toolsets.semantic.portable import draft_of
 
-MOST_CUT = 64 * 1024  # bytes of a file; a parser takes half a second for it
+MOST_CUT = 64 * 1024  # bytes of a file …
+_MOST_LINES = 8000  # … and its lines; a parser takes half a second for them
 _MOST_HEAD = 16 * 1024  # characters of a frontmatter; YAML takes long
 _MOST_RECORD = 4000  # characters; a longer ADR is cut into its sections
 _RECORD = re.compile(r"adr[-_ ]?\d*", re.IGNORECASE)
@@ -78,6 +79,8 @@ def pieces(text: str, path: Path) -> list[Piece]:
     size = len(text.encode("utf-8", "replace"))
     if own is None and size > MOST_CUT:
         raise MalformedFile([f"it is larger than {MOST_CUT >> 10} KiB: {size:,} bytes"])
+    if own is None and text.count("\n") > _MOST_LINES:
+        raise MalformedFile([f"it has more than {_MOST_LINES:,} lines"])
     fields, body, above = ({}, "", 0) if own else _fields(text)
     if own or {"id", "timestamp", "agent"} <= set(fields):  # a memory of this product's own
         draft = draft_of(own or files.parse(text))

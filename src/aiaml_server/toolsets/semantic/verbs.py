@@ -78,7 +78,7 @@ from aiaml_server.toolsets.semantic.portable import as_file
 from aiaml_server.toolsets.semantic.reranking import Reranker
 from aiaml_server.toolsets.semantic.starting import init
 
-_MOST_INPUT = 8 * 1024 * 1024  # bytes
+_MOST_INPUT = 4 * 1024 * 1024  # bytes
 _WAIT = 3600.0  # seconds that a person waits for a model at most
 _BAR = 30
 _SHOWN = 20  # pieces of an import, and files that it passes over
