@@ -23,7 +23,7 @@ from .client import GoneError, RefusedError
 from .environments import MissingError, ready
 
 QUICK = 14 * 60.0  # seconds for all, environments not counted
-HELPERS = {"texts"}
+HELPERS = {"person", "texts"}
 
 
 def modules() -> dict[str, ModuleType]:
