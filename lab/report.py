@@ -87,7 +87,8 @@ def safe(measure: str, rows: list[Row]) -> list[str]:
 
 PLAIN = (
     "acknowledged", "kills", "disks", "calls", "killed", "errors", "limits on a file's size",
-    "refused", "died", "power cuts", "sent", "turns", "checks", "outages", "clocks moved", "by hand",
+    "refused", "died", "power cuts", "sent", "turns", "checks", "outages", "clocks moved",
+    "by hand",
 )  # fmt: skip
 """Figures that say what was done, and how much of it."""
 
