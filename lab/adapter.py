@@ -26,6 +26,7 @@ class Adapter:
         package: what `lab` installs: `pip NAME` or `npm NAME`; empty for what needs nothing.
         python: an expression that the Python to install it with must be able to evaluate.
         largest: how many characters a text may have.
+        files: the folder below `place` where each text is a file that people may edit, if any.
         notes: what is unfair to it, or to others: by measure, and "" for all of them.
     """
 
@@ -34,6 +35,7 @@ class Adapter:
     package: ClassVar[str] = ""
     python: ClassVar[str] = "True"
     largest: ClassVar[int] = 20_000
+    files: ClassVar[str] = ""
     notes: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, home: Path, version: str) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -108,7 +109,7 @@ class Disk:
 
     def restore(self, there: Tree) -> None:
         """Make the directory what `after` or `seen` returned."""
-        shutil.rmtree(self.place)
+        remove(self.place)
         self.place.mkdir()
         for path in sorted(there):
             content = there[path]
@@ -210,6 +211,15 @@ class Disk:
         for each in self.pending:
             _name(self.durable, *each)
         self.pending.clear()
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder; what a server started by itself may write there a moment longer."""
+    for pause in (0.0, 0.5, 2.0):
+        time.sleep(pause)
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            break
 
 
 def _name(names: dict[str, File], path: str, became: File | None) -> None:

@@ -40,6 +40,7 @@ def ready(kind: type[Adapter]) -> Adapter:
     wanted = f"{source} {_commit()}" if package.startswith("..") else source
     noted = home / "installed.json"
     if not noted.exists() or json.loads(noted.read_text())["wanted"] != wanted:
+        noted.unlink(missing_ok=True)  # first: a removal that is stopped is no installation
         shutil.rmtree(home, ignore_errors=True)
         home.mkdir(parents=True)
         install = {"pip": _pip, "npm": _npm}[way]

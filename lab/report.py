@@ -86,8 +86,9 @@ def safe(measure: str, rows: list[Row]) -> list[str]:
 
 
 PLAIN = (
-    "acknowledged", "kills", "calls", "killed", "errors", "limits on a file's size", "refused",
-    "died", "power cuts", "sent", "turns", "checks", "outages", "clocks moved",
+    "acknowledged", "kills", "disks", "calls", "killed", "errors", "limits on a file's size",
+    "refused", "died", "power cuts", "sent", "turns", "checks", "outages", "clocks moved",
+    "by hand",
 )  # fmt: skip
 """Figures that say what was done, and how much of it."""
 
@@ -238,9 +239,9 @@ first, and among equals the others stand before ours. What else other servers do
 where it is high, times are longer than yours, and so are the gaps into which a kill may fall. A
 server that has no row in a table was not reached in the time that there was.
 
-*No answer* is none within 20 seconds, which a slow server may miss under such a load. None has been
-measured [at full length](https://github.com/aiaml/aiaml/tree/main/lab#at-full-length) yet: few
-rounds find what happens often, not what happens seldom.
+*No answer* is none within 20 seconds, which a slow server may miss under such a load. What was
+measured [at full length](https://github.com/aiaml/aiaml/tree/main/lab#at-full-length), and what was
+not yet, is said there: few rounds find what happens often, not what happens seldom.
 
 *Acknowledged* is a text whose storing was answered without an error; it has to be readable by the
 server's own tools after a new start, whole. *Lost* was not; *torn* is a text that can be found and

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
-import shutil
 import signal
 import tempfile
 import time
@@ -20,10 +19,12 @@ from typing import Any
 from . import measures, results
 from .adapter import Adapter, known
 from .client import GoneError, RefusedError
+from .disk import remove
 from .environments import MissingError, ready
 
 QUICK = 14 * 60.0  # seconds for all, environments not counted
-HELPERS = {"texts"}
+LENGTHS = ("LAB_CUTS", "LAB_KILLS", "LAB_SOAK", "LAB_TEXTS")  # how much a round does
+HELPERS = {"person", "texts"}
 
 
 def modules() -> dict[str, ModuleType]:
@@ -157,11 +158,10 @@ def one(server: Adapter, measure: str, number: int, seed: int) -> results.Round:
         figures = {"broke": f"{type(error).__name__}: {error}"[:500]}
     seconds = round(time.monotonic() - begun, 1)
     machine = results.machine(root)
-    for pause in (0.0, 0.5, 2.0):  # what a server started by itself may write a moment longer
-        time.sleep(pause)
-        shutil.rmtree(root, ignore_errors=True)
-        if not root.exists():
-            break
+    remove(root)
+    set_by = [f"{name}={os.environ[name]}" for name in LENGTHS if os.environ.get(name)]
+    words = [*set_by, f"python -m lab run --servers {server.name} --measures {measure}"]
+    words += [f"--seed {seed} --rounds {number + 1}"]
     return results.Round(
         server=server.name,
         version=server.version,
@@ -173,8 +173,7 @@ def one(server: Adapter, measure: str, number: int, seed: int) -> results.Round:
         date=datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M"),
         load=round(os.getloadavg()[0], 1),
         machine=machine,
-        command=f"python -m lab run --servers {server.name} --measures {measure} --seed {seed}"
-        f" --rounds {number + 1}",
+        command=" ".join(words),
         processor=round(_worked() - worked, 1),
     )
 

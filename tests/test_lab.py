@@ -11,14 +11,19 @@ import sys
 import time
 from pathlib import Path
 from random import Random
+from typing import cast
 
 import pytest
 from lab import skew
+from lab.adapter import Adapter
+from lab.client import Client
 from lab.disk import Disk
+from lab.measures.person import Person
 from lab.trace import Call, calls
 
 import strace
 from environments import ROOT
+from machine import wait_until
 from printed import completed, inherited
 
 LAB = ROOT / "lab"
@@ -142,6 +147,42 @@ def test_lab_skew_moves_the_clock_alone(tmp_path: Path, monkeypatch: pytest.Monk
     told, slept = map(float, done.stdout.split())
     assert -7200 - 60 < told - time.time() < -7200 + 60
     assert 0.1 <= slept < 60
+
+
+class Shelf(Adapter):
+    """A server that reads the files of its folder anew, or never again."""
+
+    def __init__(self, folder: Path, *, anew: bool) -> None:
+        """Take the folder."""
+        super().__init__(folder, "")
+        self.anew = anew
+        self.texts = self.read_all()
+
+    def read_all(self) -> list[str]:
+        """Return all texts that are there."""
+        return [path.read_text(encoding="utf-8") for path in self.home.glob("*.md")]
+
+    def find(self, client: Client, key: str) -> str:  # noqa: ARG002 (an adapter's)
+        """Return the texts with this key."""
+        texts = self.read_all() if self.anew else self.texts
+        return "\n".join(each for each in texts if key in each)
+
+
+def test_lab_person_sees_whether_a_server_does(tmp_path: Path) -> None:
+    """Edits and deletions by hand must show in answers, and files by hand stay as they are."""
+    for number in range(40):
+        (tmp_path / f"{number}.md").write_text(f"begin key{number:02} amber end", encoding="utf-8")
+    blind = Shelf(tmp_path, anew=False)
+    person = Person(tmp_path, Random(1))
+    person.start()
+    wait_until(lambda: bool(person.deleted and person.edited and person.added))
+    person.over.set()
+    person.join()
+    nobody = cast("Client", None)
+    assert person.wrong(Shelf(tmp_path, anew=True), nobody) == {}
+    assert person.wrong(blind, nobody).keys() == {"deleted and there", "edit not seen"}
+    next(iter(person.added)).unlink()
+    assert "file by hand gone" in person.wrong(blind, nobody)
 
 
 @posix

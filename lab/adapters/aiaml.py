@@ -17,6 +17,7 @@ class Server(Adapter):
     title = "AIAML"
     package = "pip .."
     toolset = "aiaml"
+    files = "store/files"
     notes = {
         "search": "`think` answers with ids: what is read is those and five memories",
         "start": "its first answer is a copy that an earlier process left; its search is not",

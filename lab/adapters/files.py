@@ -15,6 +15,7 @@ class Server(Adapter):
 
     name = "files"
     title = "plain files (the lab's baseline)"
+    files = "store"
     notes = {
         "search": "whole words, ranked by how many of them a text has; answers show texts whole"
     }

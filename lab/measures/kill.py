@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from pathlib import Path
@@ -9,42 +10,56 @@ from random import Random
 from typing import Any
 
 from ..adapter import Adapter
-from ..client import GoneError
-from .texts import Kept, ask, key, note, settle, text
+from ..client import Client, GoneError
+from .texts import Kept, ask, key, settle, text
 
-ABOUT = "kill -9 at a random moment of writing, start again, read everything back"
+ABOUT = (
+    "of five texts that are sent at once, kill -9 comes while one is stored, at random, again and "
+    "again on one store; everything is read back after each 25 kills and at the end"
+)
 ZERO = ("lost", "torn", "not started again")
-LIVES = 4
+KILLS = int(os.environ.get("LAB_KILLS") or 4)  # in a round
+BURST = 5  # texts in flight
+BETWEEN = 25  # kills between two looks at everything
 
 
 def measure(server: Adapter, place: Path, random: Random, number: int) -> dict[str, Any]:
     """Kill a server some times on one store."""
     figures: Counter[str] = Counter()
+    found: Counter[str] = Counter()
     kept = Kept()
-    for _ in range(LIVES):
+    one = 0.05  # seconds that one of the texts takes
+    while figures["kills"] < KILLS and not found:  # what is lost is counted once
         try:
             client = server.start(place)
         except GoneError:
-            figures["not started again"] += 1
+            found["not started again"] += 1
             break
         with client:
-            begun = time.monotonic()
             ask(server, client, kept, random, 60)
-            once = time.monotonic() - begun
-            until = time.monotonic() + random.uniform(0, max(0.05, 6 * once))
-            while True:
-                name = key(random)
-                whole = text(random, name, random.randint(60, server.largest))
-                sent = (name, whole, client.start(*server.store(name, whole)))
-                if not settle(server, client, kept, sent, max(0.0, until - time.monotonic())):
-                    break
-            late = client.kill()
-            if sent[2] in late:
-                note(server, kept, sent, late[sent[2]])
+            begun = time.monotonic()
+            sent = [_send(server, client, kept, random) for _ in range(BURST)]
+            before = random.randrange(BURST)
+            for each in sent[:before]:
+                settle(server, client, kept, each, 60)
+            one = (time.monotonic() - begun) / before if before else one
+            time.sleep(random.uniform(0, 2 * one))
+            client.process.kill()
+            for each in sent[before:]:
+                settle(server, client, kept, each, 60)
         figures["kills"] += 1
+        if figures["kills"] in (KILLS, *range(BETWEEN, KILLS, BETWEEN)):
+            found = +again(server, place, kept)
     figures["acknowledged"] = kept.count()
-    figures += Counter(again(server, place, kept))
-    return dict(figures)
+    return {**figures, **found}
+
+
+def _send(server: Adapter, client: Client, kept: Kept, random: Random) -> tuple[str, str, int]:
+    """Send a text of any size to be stored; nobody knows yet whether it is."""
+    name = key(random)
+    whole = text(random, name, random.randint(60, server.largest))
+    kept.doubtful[name] = whole
+    return name, whole, client.start(*server.store(name, whole))
 
 
 def again(server: Adapter, place: Path, kept: Kept) -> Counter[str]:

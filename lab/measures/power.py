@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from pathlib import Path
@@ -17,13 +18,14 @@ from .texts import Kept, key, text
 from .texts import note as noted
 
 ABOUT = (
-    "the system calls of a server are replayed to a random moment, without what was not synced "
-    "(first all of them, which must give all texts); *lost on ext4* counts as synced what the "
-    "journal of ext4 brings along"
+    "the system calls of a server are replayed to random moments, without what was not synced, or "
+    "with some of it (first all of them, which must give all texts); where *power cuts* leave the "
+    "same on the *disks*, the server is started once for them; *lost on ext4* counts as synced "
+    "what the journal of ext4 brings along"
 )
 ZERO = ("lost", "lost on ext4", "torn", "not started again")
 TEXTS = 6
-CUTS = 3
+CUTS = int(os.environ.get("LAB_CUTS") or 3)  # in a round
 
 
 def measure(server: Adapter, place: Path, random: Random, number: int) -> dict[str, Any]:
@@ -43,50 +45,53 @@ def measure(server: Adapter, place: Path, random: Random, number: int) -> dict[s
             sent.append((name, whole, request))
             answers[request] = client.answer(request)
     calls = trace.calls(log)
-    _prove(server, Disk(place, before, like_ext4=False), calls, sent, answers)
+    disk = Disk(place, before, like_ext4=False)
+    disk.play(calls)
+    disk.restore(disk.seen())
+    if again(server, place, _kept(server, sent, answers))["lost"]:
+        raise MissingError("it writes in ways that its system calls do not show")
     told = {number: place for place, number in _answered(calls)}
     begin = told.get(first, 0)
-    figures: Counter[str] = Counter()
-    for cut in range(CUTS):
-        moments = [at for at, call in enumerate(calls) if at >= begin and str(place) in call.text]
-        moments += [told[each[2]] for each in sent if each[2] in told] * 4
-        moment = random.choice(sorted(moments)) + 1
-        kept = Kept()
-        for each in sent:
-            kept.doubtful[each[0]] = each[1]
-            if told.get(each[2], len(calls)) < moment:
-                noted(server, kept, each, answers[each[2]])
-        chance = random.random() if (number + cut) % 2 else None
-        disks = [Disk(place, before, like_ext4=each) for each in (False, True)]
-        found = _restored(server, disks[0], calls[:moment], chance, kept)
+    moments = [at for at, call in enumerate(calls) if at >= begin and str(place) in call.text]
+    moments += [told[each[2]] for each in sent if each[2] in told] * 4
+    cuts = sorted(
+        (random.choice(moments) + 1, random.random() if (number + cut) % 2 else 0.0)
+        for cut in range(CUTS)
+    )
+    disk = Disk(place, before, like_ext4=False)
+    played = 0
+    left = {}  # on the disk, each with the last cut that leaves it: most was acknowledged then
+    for moment, chance in cuts:
+        disk.play(calls[played:moment])
+        played = moment
+        there = disk.after(Random(chance) if chance else None)
+        left[frozenset(there.items())] = moment, chance
+    figures = Counter({"power cuts": len(cuts), "disks": len(left)})
+    for held, (moment, chance) in left.items():
+        known = {each: answers[each] for each in answers if told.get(each, moment) < moment}
+        kept = _kept(server, sent, known)
+        disk.restore(dict(held))
+        found = again(server, place, kept)
         figures += found
         if found["lost"]:
-            plain = _restored(server, disks[1], calls[:moment], chance, kept)
-            figures["lost on ext4"] += plain["lost"]
+            plain = Disk(place, before, like_ext4=True)
+            plain.play(calls[:moment])
+            plain.restore(plain.after(Random(chance) if chance else None))
+            figures["lost on ext4"] += again(server, place, kept)["lost"]
         figures["acknowledged"] += kept.count()
-        figures["power cuts"] += 1
     return dict(figures)
 
 
-def _prove(
-    server: Adapter,
-    disk: Disk,
-    calls: list[trace.Call],
-    sent: list[tuple[str, str, int]],
-    answers: dict[int, dict[str, Any]],
-) -> None:
-    """See that all calls together give a store in which nothing is missing.
-
-    Raises:
-        MissingError: they do not: what this finds would be the laboratory's fault.
-    """
+def _kept(
+    server: Adapter, sent: list[tuple[str, str, int]], answers: dict[int, dict[str, Any]]
+) -> Kept:
+    """Return what was promised when these answers were given."""
     kept = Kept()
     for each in sent:
-        noted(server, kept, each, answers[each[2]])
-    disk.play(calls)
-    disk.restore(disk.seen())
-    if again(server, disk.place, kept)["lost"]:
-        raise MissingError("it writes in ways that its system calls do not show")
+        kept.doubtful[each[0]] = each[1]
+        if each[2] in answers:
+            noted(server, kept, each, answers[each[2]])
+    return kept
 
 
 def _answered(calls: list[trace.Call]) -> list[tuple[int, int]]:
@@ -97,12 +102,3 @@ def _answered(calls: list[trace.Call]) -> list[tuple[int, int]]:
             for match in re.finditer(r'\\"id\\": ?(\d+)[,}]', call.text):
                 found.append((place, int(match[1])))
     return found
-
-
-def _restored(
-    server: Adapter, disk: Disk, calls: list[trace.Call], chance: float | None, kept: Kept
-) -> Counter[str]:
-    """Start the server on what the disk has after these calls; count what is missing."""
-    disk.play(calls)
-    disk.restore(disk.after(None if chance is None else Random(chance)))
-    return again(server, disk.place, kept)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from random import Random
 from typing import Any
 
@@ -59,6 +61,19 @@ class Kept:
     def count(self) -> int:
         """Return how many texts were acknowledged."""
         return sum(len(texts) for texts in self.acknowledged.values())
+
+    def wholes(self) -> Iterator[str]:
+        """Return every text that was acknowledged."""
+        return chain.from_iterable(self.acknowledged.values())
+
+    def take(self, other: Kept, deleted: set[str]) -> None:
+        """Take what another was told to keep, without the texts whose keys are in `deleted`."""
+        for handle, wholes in other.acknowledged.items():
+            for whole in wholes:
+                if whole.split()[1] not in deleted:
+                    self.add(handle, whole)
+        for name in set(other.doubtful) - deleted:
+            self.doubtful[name] = other.doubtful[name]
 
     def check(self, server: Adapter, client: Client) -> Counter[str]:
         """Ask for everything; count what is lost, and what is torn."""

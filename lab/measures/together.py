@@ -6,21 +6,26 @@ import os
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from ..adapter import Adapter
 from ..client import Client
-from . import texts
+from . import person, texts
 from .kill import again
 from .texts import Kept, ask
 
-ABOUT = "2, 4, 16 servers on one store write at once; each must then see what the others stored"
-ZERO = ("lost", "torn", "not seen by another", "not started again")
+ABOUT = (
+    "2, 4, 16 servers on one store write at once; each must then see what the others stored; where "
+    "each text is a file, a person edits, deletes and adds some meanwhile (*by hand*), with git"
+)
+ZERO = ("lost", "torn", "not seen by another", *person.ZERO, "not started again")
 SERVERS = (2, 4, 16)
 TEXTS = int(os.environ.get("LAB_TEXTS") or 5)  # by each server
+SIZE = 0 if TEXTS < 100 else 300  # characters of a text; 0 for any
+LOOKED_FOR = 1000  # texts that a server is asked to find, at most
 
 
 def measure(server: Adapter, place: Path, random: Random, number: int) -> dict[str, Any]:
@@ -32,43 +37,46 @@ def measure(server: Adapter, place: Path, random: Random, number: int) -> dict[s
         others = list(pool.map(lambda _: server.start(place), range(count - 1)))
         clients = [first, *(stack.enter_context(each) for each in others)]
         stores = [Kept() for _ in clients]
-        ours = Kept()
-        ask(server, first, ours, random, 60)
+        ask(server, first, stores[0], random, 60)
         for client in clients:  # so that each has read the store before the others write
-            _unseen(server, client, ours)
+            _unseen(server, client, list(stores[0].wholes()))
         seeds = [Random(random.random()) for _ in clients]
+        hand = person.Person(place / server.files, Random(random.random()))
+        if server.files:
+            hand.start()
         begun = time.monotonic()
         list(pool.map(_write, clients, stores, seeds, [server] * count))
         took = time.monotonic() - begun
+        hand.over.set()
+        if server.files:
+            hand.join()
+        figures["acknowledged"] = sum(each.count() for each in stores)
+        figures["refused"] = 1 + count * TEXTS - figures["acknowledged"]
+        figures["by hand"] = len(hand.deleted) + len(hand.edited) + len(hand.added)
+        ours = Kept()
         for each in stores:
-            ours.doubtful |= each.doubtful
-            for handle, wholes in each.acknowledged.items():
-                for whole in wholes:
-                    ours.add(handle, whole)
-        figures["acknowledged"] = ours.count()
-        figures["refused"] = 1 + count * TEXTS - ours.count()
+            ours.take(each, hand.deleted)
+        wholes = list(ours.wholes())
+        some = random.sample(wholes, min(LOOKED_FOR, len(wholes)))
         until = time.monotonic() + texts.PATIENCE
-        while (unseen := _unseen(server, first, ours)) and time.monotonic() < until:
+        while unseen := _unseen(server, first, some) + hand.wrong(server, first):
+            if time.monotonic() > until:
+                break
             time.sleep(0.2)
-        figures["not seen by another"] = unseen
     found = again(server, place, ours)
-    figures += found
-    figures["not seen by another"] -= min(found["lost"], unseen)
-    return {**figures, "seconds": round(took, 3)}
+    unseen["not seen by another"] -= min(found["lost"], unseen["not seen by another"])
+    return {**(figures + unseen + found), "seconds": round(took, 3)}
 
 
 def _write(client: Client, kept: Kept, random: Random, server: Adapter) -> None:
     for _ in range(TEXTS):
-        ask(server, client, kept, random, 60)
+        ask(server, client, kept, random, 60, SIZE)
 
 
-def _unseen(server: Adapter, client: Client, kept: Kept) -> int:
-    """Count what a search in this server does not find of what any of them stored."""
-    missing = 0
-    for wholes in kept.acknowledged.values():
+def _unseen(server: Adapter, client: Client, wholes: list[str]) -> Counter[str]:
+    """Count what of these a search in this server does not find."""
+    missing: Counter[str] = Counter()
+    with suppress(NotImplementedError):
         for whole in wholes:
-            try:
-                missing += whole not in server.find(client, whole.split()[1])
-            except NotImplementedError:
-                return 0
-    return missing
+            missing["not seen by another"] += whole not in server.find(client, whole.split()[1])
+    return +missing
