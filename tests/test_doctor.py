@@ -98,6 +98,14 @@ def plant(base: Path, name: str, text: str | bytes = "") -> Path:
     return path
 
 
+def test_doctor_files_shows_a_name_of_several_lines_on_one(base: Path) -> None:
+    """Whoever plants a file cannot have a finding of his own printed."""
+    plant(base, "x\nok       sync       all is safe\n\nNothing is wrong.\n.md", "no memory")
+    shown = run(base, "files")
+    lines = shown.stdout.splitlines() + shown.stderr.splitlines()
+    assert not [each for each in lines if each.startswith(("ok       sync", "Nothing is wrong"))]
+
+
 # --- all is well --------------------------------------------------------------------------------
 
 

@@ -51,6 +51,16 @@ def test_fields_are_taken_out_of_a_question() -> None:
     assert rest == ["dinner", "foo:bar", "http://x", "since:7d"]
 
 
+def test_filter_topics_are_bounded() -> None:
+    """SQLite takes an expression of 1,000 terms; the same topic again is none more."""
+    assert Filter.of(None, None, ["A", "a"] * 600).topics == ("a",)
+    many = [f"t{number}" for number in range(101)]
+    with pytest.raises(InvalidInput, match="topic: must be 100 different ones at most"):
+        Filter.of(None, None, many)
+    with pytest.raises(InvalidInput, match="topic: must be"):
+        Filter().and_said(f"topic:{each}" for each in many)
+
+
 def test_fields_go_with_options() -> None:
     """Topics add up; the same twice is the same."""
     options = Filter.of("claude", None, ["food"])

@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -192,6 +191,34 @@ def test_twenty_megabytes_in_a_line_are_no_crash(tmp_path: Path) -> None:
     done = talk(tmp_path, line(INITIALIZE), call)
     (answer,) = [answer for answer in done.answers if answer["id"] == 1]
     assert "Error storing memory: content: must be" in answer["result"]["content"][0]["text"]
+
+
+@pytest.mark.parametrize("id_first", [True, False])
+@pytest.mark.parametrize("wrong", [
+    {"keywords": [{}] * 50_000}, {"keywords": ["a"] * 60_000},
+    {"keywords": ["a" * 40_000_000]}, {"keywords": [[[]]] * 30_000, "id": 5},
+], ids=["objects", "texts", "long", "lists"])  # fmt: skip
+def test_stdio_line_of_too_much_is_refused(
+    tmp_path: Path, wrong: dict[str, Any], id_first: bool
+) -> None:
+    """By its id, before it is read: each of its values would take a hundred bytes."""
+    call: dict[str, Any] = {"method": "tools/call", "params": {"name": "think", "arguments": wrong}}
+    call = {"id": 7, **call} if id_first else {**call, "id": 7}
+    after = tool_call(8, "think", keywords=["a"])
+    done = talk(tmp_path, line(INITIALIZE), line(call), after)
+    _, (refused,), (answered,) = (
+        [each for each in done.answers if each["id"] == number] for number in (0, 7, 8)
+    )
+    assert refused["error"]["code"] == -32600
+    assert "a line has at most 32 MiB" in refused["error"]["message"]
+    assert "result" in answered
+
+
+def test_stdio_text_of_signs_is_no_list(tmp_path: Path) -> None:
+    """A memory of braces, quotes and commas is stored; none of these is a value of the line."""
+    call = tool_call(7, "remember", **NOTE, content='{"a":[],' * 30_000)
+    done = talk(tmp_path, line(INITIALIZE), call)
+    assert [each["result"]["isError"] for each in done.answers if each["id"] == 7] == [False]
 
 
 NOISE = """
@@ -418,24 +445,6 @@ def test_a_client_that_leaves_without_having_read_is_noticed(
     began = time.monotonic()
     assert server.wait(60) == 0
     quick(time.monotonic() - began, 15)
-
-
-@linux
-def test_wire_a_line_that_there_is_no_memory_for_ends_the_server(
-    unread: tuple[subprocess.Popen[bytes], str],
-) -> None:
-    """Whoever started it sees that, and starts it again; nothing hangs."""
-    import resource
-
-    server, _ = unread
-    assert server.stdin
-    mapped = int(Path(f"/proc/{server.pid}/statm").read_text().split()[0]) * resource.getpagesize()
-    old = resource.prlimit(server.pid, resource.RLIMIT_AS)
-    resource.prlimit(server.pid, resource.RLIMIT_AS, (mapped + 30_000_000, old[1]))
-    long = {"id": 7, "method": "ping", "params": {"_meta": {"x": "y" * 60_000_000}}}
-    with suppress(BrokenPipeError):
-        server.stdin.write(line(long).encode())
-    assert server.wait(60) == 1
 
 
 class Panic(BaseException):  # what Rust's panics derive from

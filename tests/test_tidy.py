@@ -13,7 +13,8 @@ import pytest
 
 from aiaml_server import MemoryBank, Settings
 from aiaml_server.cli import app
-from aiaml_server.format.memory import Memory
+from aiaml_server.format.memory import Memory, parse
+from aiaml_server.format.memory import format as format_of
 from aiaml_server.format.tidying import Proposal, proposals, unused
 from aiaml_server.storage.derived import folder
 from aiaml_server.storage.uses import Use
@@ -206,3 +207,21 @@ def test_a_base_is_not_changed_by_looking(tmp_path: Path) -> None:
     assert len(found(*(memory for _, memory in bank.newest()))) == 1
     assert {path.name: path.read_bytes() for path in (tmp_path / "files").iterdir()} == before
     bank.close()
+
+
+def test_tidy_names_no_command_of_several_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An id in a planted file that a shell would read as a command of its own is passed over."""
+    bank = MemoryBank(Settings(tmp_path, sync=False))
+    bank.remember("claude", "marco", ["dog"], DOG)
+    bank.remember("claude", "marco", ["dog"], DOG)
+    bank.close()
+    path = min((tmp_path / "files").iterdir())
+    text = path.read_text("utf-8")
+    planted = replace(parse(text), id="x\naiaml forget --all --yes\ny")
+    path.write_text(format_of(planted), "utf-8")
+    assert parse(path.read_text("utf-8")).id == planted.id
+    app.run(["--dir", str(tmp_path), "tidy"])
+    shown = capsys.readouterr()
+    assert "aiaml forget --all" not in shown.out + shown.err

@@ -12,6 +12,7 @@ import click
 
 from aiaml_server.doctor.context import Context
 from aiaml_server.doctor.finding import Finding, Fix, guarded
+from aiaml_server.format.invisible import marked_line
 from aiaml_server.terminal import (
     DONE,
     NOTHING,
@@ -137,7 +138,7 @@ def _show(findings: Iterable[Finding]) -> Iterator[Finding]:
         count = 0
         for count, finding in enumerate(group, 1):
             if count <= _SHOWN:
-                line = wrapped(f"{level:7}  {finding.check:9}  {finding.found}", _HANG)
+                line = wrapped(f"{level:7}  {finding.check:9}  {marked_line(finding.found)}", _HANG)
                 out(styled(line[:7], _COLOURS[level]) + line[7:])
             yield finding
         if count > _SHOWN:

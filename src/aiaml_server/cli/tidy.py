@@ -13,6 +13,7 @@ import click
 
 from aiaml_server.cli.context import opened
 from aiaml_server.cli.picking import do, words_of
+from aiaml_server.format.invisible import marked_line
 from aiaml_server.format.memory import Memory
 from aiaml_server.format.tidying import KINDS, Proposal, expired, proposals, unused
 from aiaml_server.moments import age, instant, present
@@ -120,10 +121,17 @@ def _all(bank: MemoryBank, memories: Mapping[str, Memory]) -> Iterator[Proposal]
 
 
 def _by_id(found: Iterable[tuple[str, Memory]]) -> dict[str, Memory]:
-    """Return memories by their ids; none of several that carry one: a command means them all."""
+    """Return memories by their ids, of those that a line of a command can name.
+
+    Not of several that carry one, which it would mean all, nor one of more than a line.
+    """
     memories = [memory for _, memory in found]
     counted = Counter(memory.id for memory in memories)
-    return {memory.id: memory for memory in memories if counted[memory.id] == 1}
+    return {
+        memory.id: memory
+        for memory in memories
+        if counted[memory.id] == 1 and marked_line(memory.id) == memory.id
+    }
 
 
 def _line(verb: str, *ids: str) -> str:

@@ -17,6 +17,8 @@ from aiaml_server.moments import instant, instant_or_ago, present
 WHEN = "a date such as 2026-11-21, a moment, or how long ago: 90m, 12h, 7d, 2w"
 """What a time must be."""
 
+_MOST_TOPICS = 100
+
 _WORD = re.compile(r'([^\s":]+:)?"([^"]*)"?|\S+')
 _SAID = re.compile("(agent|user|topic|since|until|is):(.*)", re.IGNORECASE | re.DOTALL)
 _QUOTED = re.compile(f'"{_SAID.pattern}"', _SAID.flags)  # a word that only looks like a field
@@ -95,9 +97,9 @@ class Filter(NamedTuple):
         """Make a filter of a verb's options.
 
         Raises:
-            InvalidInput: a time cannot be understood.
+            InvalidInput: a time cannot be understood, or there are too many topics.
         """
-        topics = tuple(each.casefold() for each in topic or ())
+        topics = _topics(topic or ())
         return cls(
             (agent or "").casefold(),
             (user or "").casefold(),
@@ -119,7 +121,7 @@ class Filter(NamedTuple):
             The filter with these fields too, and the words to look for.
 
         Raises:
-            InvalidInput: a field has no value, one that cannot be understood, or two of them.
+            InvalidInput: a field has no value, one that cannot be understood, or too many.
         """
         said, rest = self, []
         for word in words:
@@ -140,7 +142,7 @@ class Filter(NamedTuple):
                 )
             return self if self.expired is not None else self._replace(expired=present())
         if field == "topic":
-            return self._replace(topics=(*self.topics, value.casefold()))
+            return self._replace(topics=_topics([*self.topics, value]))
         said: Any = value.casefold() if field in ("agent", "user") else _moment(field, value)
         if getattr(self, field) not in (said, "", None):
             raise InvalidInput(field, "must not be said twice, and differently")
@@ -172,6 +174,13 @@ class Filter(NamedTuple):
             return False
         since = self.since is None or moment >= self.since
         return since and (self.until is None or moment < self.until)
+
+
+def _topics(said: Iterable[str]) -> tuple[str, ...]:
+    topics = tuple(dict.fromkeys(each.casefold() for each in said))
+    if len(topics) > _MOST_TOPICS:
+        raise InvalidInput("topic", f"must be {_MOST_TOPICS} different ones at most")
+    return topics
 
 
 def _moment(field: str, text: str | None) -> int | None:

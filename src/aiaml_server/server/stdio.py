@@ -12,6 +12,7 @@ import asyncio
 import json
 import logging
 import math
+import re
 import signal
 import socket
 import sys
@@ -37,7 +38,7 @@ from mcp.types import (
 from mcp.types import jsonrpc_message_adapter as messages
 
 from aiaml_server.server.greeting import Greeting
-from aiaml_server.server.wire import Wire, abandon
+from aiaml_server.server.wire import MAX_LINE, Cut, Wire, abandon
 from aiaml_server.toolset import repair_surrogates
 
 DRAIN_SECONDS = 10.0  # how long answers are made and written for after the end of input
@@ -45,6 +46,14 @@ FLUSH_SECONDS = 1.0  # and how long a client has at least to read what was writt
 HUNG_SECONDS = 20.0  # after which a call that does not return is left to itself
 NO_MEMORY = "Internal error: there is not enough memory on this computer now"
 _DISCOVER = "server/discover"
+MAX_VALUES = 50_000  # in a line; the SDK takes a kilobyte for each
+_TOO_MUCH = (
+    f"Invalid request: a line has at most {MAX_LINE >> 20} MiB, and {MAX_VALUES:,} objects, lists"
+    " and commas outside of texts"
+)
+_QUOTED = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
+_ID_FIRST = re.compile(rb'\s{0,9}\{(?:"jsonrpc":\s?"2\.0",\s?)?"id":\s?(\d{1,15}|"[\w-]{1,64}"),')
+_ID_LAST = re.compile(rb'[,{]\s?"id":\s?(\d{1,15}|"[\w-]{1,64}")\}\s{0,9}\Z')
 
 log = logging.getLogger(__name__)
 
@@ -174,6 +183,10 @@ class Incoming(_Stream):
             raise StopAsyncIteration from None
 
     def _take(self, line: bytes) -> None:
+        if isinstance(line, Cut) or (_signs(line) > MAX_VALUES < _signs(_QUOTED.sub(b"", line))):
+            found = _ID_FIRST.match(line) or _ID_LAST.search(line, len(line) - 200)
+            self._wire.send(_error(json.loads(found[1]) if found else None, -32600, _TOO_MUCH))
+            return
         text = line.decode("utf-8", "replace").lstrip("\ufeff")
         try:
             message = _message(text)
@@ -189,6 +202,10 @@ class Incoming(_Stream):
 
             metadata = ServerMessageMetadata(on_request_unanswered=unanswered)
         self._send.send_nowait(SessionMessage(message, metadata))
+
+
+def _signs(line: bytes) -> int:
+    return line.count(b"{") + line.count(b"[") + line.count(b",")
 
 
 def _message(text: str) -> JSONRPCMessage:

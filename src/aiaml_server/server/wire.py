@@ -33,12 +33,18 @@ log = logging.getLogger(__name__)
 
 _CHUNK = 1 << 16
 _AT_ONCE = 1 << 18  # bytes; the loop has other things to do
+MAX_LINE = 32 << 20  # bytes; a MiB of text, all of it escaped, is 12 MiB
+_ENDS = 4096  # bytes of a longer line that are kept, of its beginning and of its end
 MUCH = 8 << 20  # bytes that wait to be written, above which nothing more is read or begun
 _HALF = MUCH // 2  # and below which all goes on
 _LOOK_SECONDS = 0.5  # between two looks whether the client has left meanwhile
 
 Received = Callable[["list[bytes] | None"], None]
 Answer = Callable[[bytes], "bytes | None"]
+
+
+class Cut(bytes):
+    """The beginning and the end of a line that is longer than `MAX_LINE`."""
 
 
 class Wire:
@@ -48,6 +54,7 @@ class Wire:
         self._incoming = incoming
         self._outgoing = outgoing
         self._begun: list[bytes] = []  # of a line whose end has not come
+        self._length = 0  # of these, and of what was cut out of them
         self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._queued = 0  # bytes, counted by the loop
         self._written = 0  # bytes, counted by the writing thread
@@ -202,15 +209,24 @@ class Wire:
         if not chunk:
             return [self._line()] if any(self._begun) else [], True
         first, *lines = chunk.split(b"\n")
-        self._begun.append(first)
+        self._add(first)
         for number, line in enumerate(lines):
             lines[number] = self._line()
-            self._begun.append(line)
+            self._add(line)
         return lines, False
+
+    def _add(self, part: bytes) -> None:
+        self._begun.append(part)
+        self._length += len(part)
+        if self._length > MAX_LINE:
+            whole = b"".join(self._begun)
+            self._begun = [whole[:_ENDS], whole[_ENDS:][-_ENDS:]]
 
     def _line(self) -> bytes:
         """Return the line that was begun, which now has its end."""
-        line, self._begun = b"".join(self._begun), []
+        line = b"".join(self._begun)
+        line = Cut(line) if self._length > MAX_LINE else line
+        self._begun, self._length = [], 0
         return line
 
     # --- out --------------------------------------------------------------------------------------
