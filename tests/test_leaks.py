@@ -348,6 +348,29 @@ def test_a_megabyte_takes_a_second_and_four_take_four(unit: str) -> None:
     quick(one, 2)  # on a busy machine; 0.2 s, mostly
 
 
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *("key =", "key: ", "key=", "secret = ", "password=", "pass=", "pwd", 'api_key = "'),
+        *('key="aaaaaaaaaaaaaaaaaaaaaaaa" ', "password: correcthorsebattery\n", "key is letters "),
+        "key=token=secret=passw=pwd=passphrase=passcode=",
+    ],
+)
+def test_leak_names_without_a_value_cost_little(unit: str) -> None:
+    """A megabyte of names beside which nothing looks drawn takes at most half a second."""
+    size = 128 * KIB
+    quick(seconds(repeated(unit, size)), 0.5 * size / MIB + 0.01)
+
+
+def test_leak_value_after_many_names_is_found() -> None:
+    """However many names stand before it, and however far."""
+    text = b"password = hunter2, key: letters\n" * 3000
+    value = of(ALNUM, 16)(random.Random(1)).encode()
+    last = b"the password of the router: " + value
+    assert find(text + last) == Leak("a password or key beside its name", 3001)
+    assert leak(text + b"password:\n\n    > `" + value + b"`")
+
+
 def test_what_no_secret_can_be_in_costs_next_to_nothing() -> None:
     """`remember` looks as well, and an agent waits for it: less than 0.1 ms for a kilobyte."""
     prose = ("Marco's dog Max is allergic to chicken. He prefers tea. " * 18)[:1000].encode()

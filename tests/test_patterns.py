@@ -58,18 +58,10 @@ ELSEWHERE = {
     "aiaml_server.sync.problem: re.search(cause.words, text)": Given(
         lambda: [cause.words for cause in problem.causes()]
     ),
-    "aiaml_server.format.leaks.finding: re.compile(left + form.pattern.encode())": Given(
-        lambda: [
-            finding._compiled(form).pattern for form in forms() if form.beside not in finding._GAPS
-        ],
-        "match",
+    "aiaml_server.format.leaks.finding: re.compile(_expression(form))": Given(
+        lambda: [finding._expression(form) for form in forms()], "match"
     ),
-    "aiaml_server.format.leaks.finding: re.compile(_GAPS[kind], re.IGNORECASE)": Given(
-        finding._GAPS.values, "match"
-    ),
-    # Only over a window of some bytes behind a name.
-    "aiaml_server.format.leaks.finding: "
-    "re.compile(b'(?<![\\\\w/+-])(?:%s)(?![\\\\w/+=-])' % form.pattern.encode())": Given(list),
+    "aiaml_server.format.leaks.finding: re.compile(pattern)": Given(list),  # counts its groups
     "aiaml_server.toolsets.citations.words: re.compile(f'(?:{first})[^\\\\W_]*')": Given(
         lambda: [words._words_from(each).pattern for each in ([], ["a"], ["ab", "abc", "d"])],
         "finditer",

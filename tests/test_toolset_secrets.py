@@ -14,6 +14,7 @@ from aiaml_server.toolset import at
 from aiaml_server.toolsets.citations import Citation, Memories
 from aiaml_server.toolsets.compartments import Compartments
 from aiaml_server.toolsets.sessions.memory import AgentMemory
+from aiaml_server.toolsets.warning import secret_in
 from machine import git
 from secrets_corpus import ALNUM, of
 from test_cli import run
@@ -186,3 +187,75 @@ def test_toolset_doctor_reports_a_secret(
     assert TOKEN not in said()
     assert "a GitHub token" not in said(AIAML_CHECK_SECRETS="false")
     assert "problem" not in said(AIAML_CHECK_SECRETS="false")
+
+
+# --- every text that is stored --------------------------------------------------------------------
+
+
+def test_secret_in_texts_beside_each_other() -> None:
+    """A single word behind a name is looked at as its value; a sentence is not, nor a word."""
+    for name in ("password", "API key", "the password of the NAS", "GitHub token"):
+        assert secret_in(name, VALUE, check=True), name
+        assert not secret_in(name, f"is kept under {VALUE}", check=True), name
+    for texts in (("password", "correct-horse"), ("prices", VALUE), (VALUE, "password")):
+        assert not secret_in(*texts, check=True), texts
+
+
+@pytest.mark.parametrize(
+    ("toolset", "name", "given"),
+    [
+        ("sessions", "start_session", {"agent_name": TOKEN}),
+        ("sessions", "append_entry", {"agent_name": TOKEN, "section": "Decisions", "content": "x"}),
+        ("citations", "memory_save", {"subject": TOKEN, "content": "x"}),
+        ("citations", "memory_save", {"subject": "x", "content": "y", "tags": [TOKEN]}),
+        ("citations", "memory_save", {"subject": "router password", "content": VALUE}),
+        ("semantic", "store_memory", {"content": "x", "tags": [TOKEN.lower(), TOKEN]}),
+        ("semantic", "store_memory", {"content": "x", "category": TOKEN}),
+        ("compartments", "save_memory", {"compartment": "run", "content": "x", "tags": [TOKEN]}),
+        ("compartments", "save_memory", {"compartment": "run", "content": "x", "category": TOKEN}),
+        ("compartments", "save_memory",
+         {"compartment": "run", "content": "x", "metadata": {TOKEN: "x"}}),
+    ],
+)  # fmt: skip
+def test_toolset_secret_in_any_text(
+    repo: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    toolset: str,
+    name: str,
+    given: dict[str, Any],
+) -> None:
+    """Whichever text that is stored it stands in; a name and its value may be apart."""
+    for variable in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(variable, str(tmp_path))
+    (repo / ".memory").mkdir()
+    values = {
+        "AIAML_CITATIONS_REPO": str(repo),
+        "AIAML_COMPARTMENTS_FILE": str(tmp_path / "compartments.json"),
+        "AIAML_SEMANTIC_PROJECT": str(repo),
+    }
+    if toolset == "sessions":
+        given = {**given, "repo_root": str(repo), "date": DAY}
+        AgentMemory(str(repo), given["agent_name"]).start(DAY)
+    manifest = toolsets.manifest(toolset)
+    made = at(manifest.build)(manifest.values(values))
+    with made.opened(lambda _: None):
+        (tool,) = (each.call for each in made.tools if each.name == name)
+        answer = tool(**given)
+    warnings = dict(getattr(answer, "value", answer)).get("warnings", [])
+    assert any("this seems to hold" in each for each in warnings)
+    assert TOKEN not in json.dumps(warnings)
+    assert VALUE not in json.dumps(warnings)
+
+
+@pytest.mark.parametrize("check", ["true", "false"])
+def test_secret_verbs_follow_the_setting(repo: Path, tmp_path: Path, check: str) -> None:
+    """`AIAML_CHECK_SECRETS` means the same to the verbs that store as to the tools."""
+    text = f"the token is {TOKEN}"
+    files = {"HOME": str(tmp_path), "USERPROFILE": str(tmp_path)}
+    added = run("semantic", "add", text, AIAML_CHECK_SECRETS=check, **files)
+    saved = run("citations", "save", "--repo", str(repo), "Token", "--content", text,
+                AIAML_CHECK_SECRETS=check, **files)  # fmt: skip
+    for done in (added, saved):
+        assert done.returncode == 0, done.stderr
+        assert ("seems to hold a GitHub token" in done.stdout + done.stderr) is (check == "true")

@@ -28,7 +28,8 @@ NOTES = """\
 Whoever has this address can read and change your memories, as long as this runs.
 Ctrl-C ends it, and so do 30 minutes without a visit.
 """
-LARGEST = 32 * 1024 * 1024  # bytes of a body
+MIB = 1024 * 1024
+LARGEST = 32 * MIB  # bytes of a body
 
 
 @pytest.fixture
@@ -136,9 +137,20 @@ def test_upload_that_stalls_holds_up_no_other(web: Web, length: int) -> None:
         quick(time.monotonic() - began, 2)
 
 
-def test_body_that_stalls_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_upload_that_stalls_holds_up_a_large_one_for_seconds(web: Web) -> None:
+    """Of those above 1 MiB one arrives after another, and one that stops arriving is given up."""
+    stalled = head(web, "POST /api/restore HTTP/1.1", web.token, LARGEST) + b"{"
+    with connect(web, stalled):
+        time.sleep(0.3)
+        began = time.monotonic()
+        assert web.ask("/api/preview", "POST", b"a" * (MIB + 1)).status == 200
+        quick(time.monotonic() - began, asked.STALLED_SECONDS + 2)
+
+
+@pytest.mark.parametrize("limit", ["BODY_SECONDS", "STALLED_SECONDS"])
+def test_body_that_stalls_is_an_error(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     """And its connection is closed: what is left of it is not waited for."""
-    monkeypatch.setattr(asked, "BODY_SECONDS", 0.05)
+    monkeypatch.setattr(asked, limit, 0.05)
     parts = [b"{", b'"half']
 
     async def receive() -> Message:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import random
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.format.invisible import invisible_in
-from aiaml_server.format.memory import MAX_CONTENT, MAX_TOPICS, Memory
+from aiaml_server.format.memory import MAX_CONTENT, MAX_TOPICS, NAMED, Memory
 from aiaml_server.format.scorer import MAX_HITS, Hit, clean, fields, hit, ordered
 from aiaml_server.moments import instant
 from aiaml_server.storage.store import Store
@@ -23,7 +22,6 @@ _QUESTIONS = 8
 _SOURCES = 24  # memories that questions are made of
 _LENGTH = 100  # characters of a word that are asked for
 _SHOWN = 5  # different invisible characters of a memory
-_NAMED = re.compile(r"\d{8}_\d{6}_([^_.]+)\.md")
 
 Question = tuple[str, ...]
 
@@ -64,7 +62,7 @@ class FileScan:
         """Take a memory in."""
         self.names.add(name)
         self.ids[memory.id].append(name)
-        named = _NAMED.fullmatch(name)
+        named = NAMED.fullmatch(name)
         if named and named[1] != memory.id:
             self.misnamed[name] = memory.id
         if len(memory.content) > MAX_CONTENT // 4 and len(memory.content.encode()) > MAX_CONTENT:

@@ -51,6 +51,9 @@ WANTED = {
 ENDS = "a date such as 2027-01-31, the last day on which it holds, or a moment in ISO 8601"
 """What is right for `until`: the words that follow "must be"."""
 
+NAMED = re.compile(r"\d{8}_\d{6}_([^_./]+)\.md")
+"""What a writer names a memory's file; the group is its id."""
+
 _FIELDS = ("id", "timestamp", "agent", "user", "topics")
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from aiaml_server.errors import AiamlError, GitMissing
 from aiaml_server.files import Lock
+from aiaml_server.format.memory import NAMED
 from aiaml_server.settings import Settings
 from aiaml_server.sync.address import path_of
 from aiaml_server.sync.place import check_base, directory_of
@@ -34,7 +35,6 @@ __all__ = [
 ]
 
 OLDEST_GIT = (2, 33)
-_OUR_NAME = re.compile(rb"files/\d{8}_\d{6}_[0-9a-f]{8}\.md")  # what a writer must name a memory
 ONE_DISK = (
     "it is on the same disk as the memories, and no protection: if that disk breaks, both are gone"
 )
@@ -156,12 +156,15 @@ def look(settings: Settings, refs: Mapping[str, str], seconds: float) -> Content
     with _asked(settings, seconds) as remote:
         paths, author, time = remote.look(branch, seconds)
     ours = {FILE, b".gitignore", b".gitattributes"}
-    others = [
-        os.fsdecode(each) for each in paths if each not in ours and not _OUR_NAME.fullmatch(each)
-    ]
+    names = [os.fsdecode(each) for each in paths if each not in ours]
+    others = [each for each in names if not _is_memory(each)]
     name = branch.removeprefix("refs/heads/")
-    memories = sum(1 for each in paths if _OUR_NAME.fullmatch(each))
-    return Contents(name, memories, others, author, time)
+    return Contents(name, len(names) - len(others), others, author, time)
+
+
+def _is_memory(name: str) -> bool:
+    directory, _, file = name.partition("/")
+    return directory == "files" and bool(NAMED.fullmatch(file))
 
 
 def on_one_disk(settings: Settings) -> bool:

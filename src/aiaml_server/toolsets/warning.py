@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from aiaml_server.format.leaks import Leak, find
 from aiaml_server.settings import CHECK_SECRETS as CHECK_SECRETS  # noqa: PLC0414 (for the manifests)
 
@@ -11,10 +13,24 @@ _TAKE_OUT = (
 )
 
 
+_NAME = 200  # characters, of which the last are looked at
+_LONGEST = 250  # characters of a value that stands alone
+
+
 def secret_in(*texts: str | None, check: bool) -> list[str]:
-    """Return a warning where one of some texts seems to hold a secret; else none."""
-    found = leak_in("\n".join(filter(None, texts)).encode("utf-8", "replace"), check=check)
+    """Return a warning where one of some texts seems to hold a secret; else none.
+
+    A text that names one and the text behind it, where that is a single word, count as written
+    below each other: a subject "router password", and the password as the content.
+    """
+    given = [each for each in texts if each]
+    below = [f"{name[-_NAME:]}:\n{word}" for name, word in pairwise(given) if _is_word(word)]
+    found = leak_in("\n".join([*given, *below]).encode("utf-8", "replace"), check=check)
     return [f"this seems to hold {found.kind}; {_TAKE_OUT}"] if found else []
+
+
+def _is_word(text: str) -> bool:
+    return len(text) <= _LONGEST and len(text.split()) == 1
 
 
 def leak_in(data: bytes, *, check: bool) -> Leak | None:

@@ -20,6 +20,7 @@ from aiaml_server.storage.store import MAX_FILE, SUFFIX
 MAX_QUESTION = 1000  # characters
 MAX_BODY = 8 * MAX_FILE  # of several memories
 BODY_SECONDS = 30.0
+STALLED_SECONDS = 5.0  # without a byte; a large body holds up the next large one
 _LARGE = MAX_FILE // 4  # bytes of a body; those that say so, or nothing, arrive one after another
 _HALVES = re.compile(r"\\u[dD][89a-fA-F]")
 _CLOSING = {"connection": "close"}  # what is left of the body is not waited for
@@ -86,8 +87,10 @@ async def body(request: Request, most: int = MAX_FILE) -> str:
     """
     data = bytearray()
     try:
-        with anyio.fail_after(BODY_SECONDS):
+        ends = anyio.current_time() + BODY_SECONDS
+        with anyio.fail_after(min(STALLED_SECONDS, BODY_SECONDS)) as waiting:
             async for part in request.stream():
+                waiting.deadline = min(ends, anyio.current_time() + STALLED_SECONDS)
                 data += part
                 if len(data) > most:
                     said = f"a memory has at most {MAX_FILE // 1024 // 1024} MiB"

@@ -11,18 +11,23 @@ looked for first, and at each of them a form is tried that has an upper bound.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from aiaml_server.format.invisible import INVISIBLE
-from aiaml_server.format.leaks.judging import JUDGES
+from aiaml_server.format.leaks.judging import JUDGES, may_look_drawn
 
 if TYPE_CHECKING:
     from aiaml_server.format.leaks.table import Form
 
-_NEAR = 64  # characters at most between a secret's name and the secret
-_WINDOW = 200  # the same, and the secret; what has no upper bound is known by its beginning
+_WINDOW = 200  # from a secret's name to its end; what has no upper bound is known by its beginning
+_ALL = 1 << 30
+_LONGEST = 200  # characters of a value of no known form
+_REACH = 300  # from the beginning of its name to its own, at most
+_VALUE = re.compile(
+    rb"""["'`][^\s"'`<>\\]{10,200}(?=["'`\\])|[^\s"'`<>\\,;|(){}\[\]]{10,1048576}"""
+)
 _WORD = rb"[\w+/=.~%$:@!,-]"
 _LONG_WORD = re.compile(_WORD + rb"{16,}")  # every secret has one, prose hardly ever
 _NONE = re.compile(  # but for these, of which each memory of ours has one: its moment, its path
@@ -44,6 +49,7 @@ _LOOKS: dict[int, int | str] = {  # signs, spaces and quotes, as keyboards and t
     **dict.fromkeys(range(0x2018, 0x201C), "'"),
 }
 _WHOLE = ("random", "claims", "")  # the judges of forms that are one long word
+_DRAWN = ("named", "drawn")  # those of values of no known form
 _LEFT = rb"(?:(?<![A-Za-z0-9])|(?<=\\[nrtf])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u00[0-9a-f]{2}))"
 _SET = (
     rb"""(?:\\?["'`*\])]){0,3}\s{0,4}(?:[:=|,>]{1,3}|->|is|was)?\s{0,4}(?:\\?["'`*(\[<]){0,3}"""
@@ -98,19 +104,37 @@ def _find(data: bytes) -> Leak | None:
     lowered = data.lower()
     if not (words or b"://" in data or _may_name(lowered)):
         return None
-    in_words, anywhere, beside = _anchored()
-    for anchors, place, text in (
+    near = _near_values(data)
+    in_words, anywhere, drawn, beside, named = _looks()
+    for looks, place, text in (
         (in_words, words, data),
         (anywhere, data, data),
+        (drawn, near, near),
         (beside, lowered, lowered),
+        (named, near.lower(), near.lower()),
     ):
-        for anchor, form in anchors:
-            if anchor not in place:
+        for look in looks:
+            if look.anchor not in place:
                 continue
-            for match in _matches(form, anchor, data, text):
-                if JUDGES[form.judge](match):
-                    return Leak(form.name, data.count(b"\n", 0, match.start()) + 1)
+            for match in _matches(look, data, text):
+                if look.judge(match):
+                    return Leak(look.kind, data.count(b"\n", 0, match.start()) + 1)
     return None
+
+
+def _near_values(data: bytes) -> bytes:
+    """Return the text with zeros for all that stands beside no value which may look drawn.
+
+    A value ends where a run of such characters does, or at a quote.
+    """
+    near = bytearray(len(data))
+    for found in _VALUE.finditer(data):
+        end = found.end()
+        start = max(found.start(), end - _LONGEST)
+        if may_look_drawn(data[start:end]):
+            begin = max(0, start - _REACH)
+            near[begin:end] = data[begin:end]
+    return bytes(near)
 
 
 def _may_name(lowered: bytes) -> bool:
@@ -121,54 +145,64 @@ def _may_name(lowered: bytes) -> bool:
     return is_near and bool(_NAME.search(lowered))
 
 
+class _Look(NamedTuple):
+    """One anchor of a form, with all that each of its places is asked.
+
+    Attributes:
+        anchor: the literal text.
+        kind: what the form is.
+        match: tries the form at a place; as often as the text says the anchor, so it is at hand.
+        judge: whether a match was drawn at random.
+        begin: where the form begins, counted from the beginning of the anchor.
+        end: how much further it is looked at, at most.
+    """
+
+    anchor: bytes
+    kind: str
+    match: Callable[[bytes, int, int], re.Match[bytes] | None]
+    judge: Callable[[re.Match[bytes]], bool]
+    begin: int
+    end: int
+
+
 @cache
-def _anchored() -> tuple[list[tuple[bytes, Form]], ...]:
-    """Return every anchor with its form: those inside long words, those elsewhere, and names."""
+def _looks() -> tuple[list[_Look], ...]:
+    """Return what is looked for inside long words, what elsewhere, and what beside a name.
+
+    Of the last two, first what has a form, and then what looks drawn.
+    """
     from aiaml_server.format.leaks.table import forms  # noqa: PLC0415 (`remember` hardly ever needs it)
 
-    in_words: list[tuple[bytes, Form]] = []
-    anywhere: list[tuple[bytes, Form]] = []
-    beside: list[tuple[bytes, Form]] = []
+    found: tuple[list[_Look], ...] = ([], [], [], [], [])
     for form in forms():
+        match = re.compile(_expression(form)).match
+        end = _WINDOW if form.beside in _GAPS else _ALL
         for anchor in map(str.encode, form.anchors):
+            begin = len(anchor) if form.beside else -form.back
+            look = _Look(anchor, form.name, match, JUDGES[form.judge], begin, end)
             is_word = form.judge in _WHOLE and re.fullmatch(_WORD + b"+", anchor)
-            (beside if form.beside else in_words if is_word else anywhere).append((anchor, form))
-    return in_words, anywhere, beside
+            place = 3 if form.beside else 0 if is_word else 1
+            found[place + (form.judge in _DRAWN)].append(look)
+    return found
 
 
-@cache
-def _compiled(form: Form) -> re.Pattern[bytes]:
+def _expression(form: Form) -> bytes:
+    pattern = form.pattern.encode()
     if form.beside in _GAPS:
-        return re.compile(rb"(?<![\w/+-])(?:%s)(?![\w/+=-])" % form.pattern.encode())
-    left = _LEFT if form.left and not form.beside else b""
-    return re.compile(left + form.pattern.encode())
+        value = pattern if re.compile(pattern).groups else b"(%s)" % pattern
+        return rb"(?i:%s)(?<![\w/+-])(?:%s)(?![\w/+=-])" % (_GAPS[form.beside], value)
+    return pattern if form.beside or not form.left else _LEFT + pattern
 
 
-@cache
-def _gap(kind: str) -> re.Pattern[bytes]:
-    return re.compile(_GAPS[kind], re.IGNORECASE)
-
-
-def _matches(form: Form, anchor: bytes, data: bytes, text: bytes) -> Iterator[re.Match[bytes]]:
+def _matches(look: _Look, data: bytes, text: bytes) -> Iterator[re.Match[bytes]]:
     """Yield what is of the form, without overlap."""
-    find = _beside if form.beside in _GAPS else _at
-    start = text.find(anchor)
-    while start >= 0:
-        end = start + len(anchor)
-        if match := find(form, data, start, end):
-            yield match
-            end = max(end, match.end())
-        start = text.find(anchor, end)
-
-
-def _at(form: Form, data: bytes, start: int, end: int) -> re.Match[bytes] | None:
-    begin = end if form.beside else start - form.back
-    return _compiled(form).match(data, begin) if begin >= 0 else None
-
-
-def _beside(form: Form, data: bytes, _: int, end: int) -> re.Match[bytes] | None:
-    gap = _gap(form.beside)
-    match = gap.match(data, end, end + _NEAR) and _compiled(form).search(data, end, end + _WINDOW)
-    if not match or match.start() > end + _NEAR:
-        return None
-    return match if gap.fullmatch(data, end, match.start()) else None
+    anchor, _, match, _, begin, end = look
+    find, size = text.find, len(anchor)
+    at = find(anchor, max(0, -begin))
+    while at >= 0:
+        found = match(data, at + begin, at + begin + end)
+        if found:
+            yield found
+            at = find(anchor, max(at + size, found.end()))
+        else:
+            at = find(anchor, at + size)

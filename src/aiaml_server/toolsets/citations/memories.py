@@ -387,7 +387,8 @@ class Memories:
             else:
                 self._change(before, changes, content)
             after = self.store.get(memory_id)
-        warnings += secret_in(self.store.text(memory_id), check=self.check_secrets)
+        texts = (self.store.text(memory_id), after.subject, after.content[:300])
+        warnings += secret_in(*texts, check=self.check_secrets)
         try:
             self.index.add(after)
         except Unavailable as error:

@@ -77,6 +77,7 @@ from aiaml_server.toolsets.semantic.model import CACHE, Model, State, described
 from aiaml_server.toolsets.semantic.portable import as_file
 from aiaml_server.toolsets.semantic.reranking import Reranker
 from aiaml_server.toolsets.semantic.starting import init
+from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 _MOST_INPUT = 4 * 1024 * 1024  # bytes
 _WAIT = 3600.0  # seconds that a person waits for a model at most
@@ -119,7 +120,10 @@ def _opened(*, with_model: bool = False) -> Iterator[Memories]:
         model, reranker = (
             (_model(home, settings), _reranker(home, settings)) if with_model else (None, None)
         )
-        with closing(Memories(home, project, model, settings, reranker=reranker)) as memories:
+        check = CHECK_SECRETS.value(os.environ)
+        with closing(
+            Memories(home, project, model, settings, check_secrets=check, reranker=reranker)
+        ) as memories:
             yield memories
 
 

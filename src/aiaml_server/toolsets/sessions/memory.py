@@ -103,6 +103,7 @@ class AgentMemory:
             warnings += absent
         if is_lacking(self.place.root):
             warnings.append(UNKNOWN)
+        warnings += self._said_of("")
         said = Document(log or b"")
         text = said.text if any(said.entries(each) for each in schema.sections) else ""
         return Started(str(self.place.shown / name), log is None, warnings, _shortened(text))
@@ -185,9 +186,9 @@ class AgentMemory:
             raise MalformedLog(SUMMARY, problem.line, problem.what)
 
     def _said_of(self, content: str) -> list[str]:
-        """Return what the agent should know of a content that is taken."""
+        """Return what the agent should know of a content that is taken, and of its own name."""
         unseen = [f"line {each.line} of the content: {each.what}" for each in hidden(content)]
-        return secret_in(content, check=self._check_secrets) + unseen
+        return secret_in(self.place.agent, content, check=self._check_secrets) + unseen
 
     def _schema(self) -> Schema:
         data = self.place.read(SCHEMA)
