@@ -214,6 +214,28 @@ def test_import_zip_with_too_long_a_list_is_refused_unread(
     quick(took, 0.5)
 
 
+def test_import_zip_leaves_a_note_that_is_too_large_packed(
+    tmp_path: Path, bring: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its size stands in the list: 900 MB of one letter are a MB there."""
+    source = tmp_path / "v.zip"
+    with zipfile.ZipFile(source, "w", zipfile.ZIP_DEFLATED) as written:
+        written.writestr("v/a.md", b"x" * (17 << 20))
+        written.writestr("v/b.md", "good")
+    unpacked: list[str] = []
+    extract = zipfile.ZipFile.extract
+
+    def noted(self: zipfile.ZipFile, member: Any, *rest: Any) -> str:
+        unpacked.append(member.filename)
+        return extract(self, member, *rest)
+
+    monkeypatch.setattr(zipfile.ZipFile, "extract", noted)
+    said = bring(source)
+    assert reasons(said) == ["it is larger than 16 MiB: 17,825,792 bytes"]
+    assert unpacked == ["v/b.md"]
+    assert len(said["new"]) == 1
+
+
 def test_import_a_zip_gives_no_more_than_it_says(tmp_path: Path, bank: Store) -> None:
     """An entry that unpacks to more than its head says is cut there, and the zip is refused."""
     archive = zipped(tmp_path / "m.zip", {"a.md": "x" * 100_000})

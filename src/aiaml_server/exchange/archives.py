@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from aiaml_server.exchange.found import PIPED, Skip, printable
+from aiaml_server.exchange.walk import MARKDOWN, MAX_TEXT
 from aiaml_server.files import check_own, remove_own
 
 try:
@@ -28,7 +29,7 @@ MAX_TOTAL = 1024 * 1024 * 1024  # bytes of a zip, unpacked, or of what comes thr
 MAX_ENTRIES = 100_000  # files and folders of a zip
 _SCRATCH = re.compile(r"aiaml-import-[0-9a-f]{16}-[a-z0-9_]{8}")
 _LEFT_SECONDS = 86_400.0
-_READ = (".md", ".markdown", ".json", ".jsonl", ".ndjson")
+_READ = (*MARKDOWN, ".json", ".jsonl", ".ndjson")
 _BLOCK = 1024 * 1024
 _UNREADABLE = (
     *(NotImplementedError, RuntimeError, EOFError, UnicodeError, MemoryError),
@@ -141,6 +142,8 @@ def _extract(source: zipfile.ZipFile, entry: zipfile.ZipInfo, top: Path) -> str:
     """Write one file of a zip below a folder, with its time; say why that cannot be."""
     if entry.flag_bits & 1:
         return "it is encrypted"
+    if entry.file_size > MAX_TEXT and entry.filename.lower().endswith(MARKDOWN):
+        return f"it is larger than {MAX_TEXT >> 20} MiB: {entry.file_size:,} bytes"
     parts = [each for each in PurePosixPath(entry.filename).parts if each not in ("/", "..", ".")]
     if os.path.lexists(top.joinpath(*parts)):
         return "another file there has its name"
