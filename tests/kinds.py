@@ -11,6 +11,7 @@ neither says is pure. A test that starts a program and is not of the kind `proce
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 import sys
@@ -126,7 +127,8 @@ def kinds(name: str, reached: Iterable[str], case: int = 0) -> set[str]:
     return found
 
 
-def reach(function: Callable[..., Any], owner: type | None = None) -> set[str]:
+@functools.cache  # a test of a hundred cases is looked into once
+def reach(function: Callable[..., Any], owner: type | None = None) -> frozenset[str]:
     """Return what a test's code names, directly or through functions and classes of the tests.
 
     Modules come with their name, functions and classes with their module's before it.
@@ -148,7 +150,7 @@ def reach(function: Callable[..., Any], owner: type | None = None) -> set[str]:
         if not isinstance(each, type | FunctionType):
             continue
         found.add(f"{each.__module__}.{each.__name__}")
-        if not _is_of_the_tests(each):
+        if not _is_of_the_tests(each.__module__):
             continue
         if isinstance(each, type):
             waiting += _methods(each)
@@ -157,7 +159,7 @@ def reach(function: Callable[..., Any], owner: type | None = None) -> set[str]:
             waiting += [each.__globals__.get(name, getattr(owner, name, None)) for name in names]
             if "UV" in names:
                 found.add("environments.UV")
-    return found
+    return frozenset(found)
 
 
 def _plain(value: Any) -> Any:
@@ -166,10 +168,11 @@ def _plain(value: Any) -> Any:
     return getattr(getattr(value, "hypothesis", None), "inner_test", value)
 
 
-def _is_of_the_tests(value: type | FunctionType) -> bool:
-    if value.__module__ == "aiaml_server.testing":
+@functools.cache
+def _is_of_the_tests(module: str) -> bool:
+    if module == "aiaml_server.testing":
         return True
-    file = getattr(sys.modules.get(value.__module__), "__file__", None)
+    file = getattr(sys.modules.get(module), "__file__", None)
     return file is not None and Path(file).is_relative_to(HERE)
 
 
