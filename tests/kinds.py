@@ -15,10 +15,12 @@ import functools
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
+
+import pytest
 
 HERE = Path(__file__).parent
 
@@ -43,6 +45,7 @@ KINDS: dict[str, str] = {
     "test_bounds.py::test_what_is_larger_is_refused_at_once": "git",
     "test_bounds.py::test_time_grows_with_the_size_and_ends_within_a_second": "git",
     "test_citations.py": "git",
+    "test_citations_accuracy.py": "slow",
     "test_citations_core.py": "git",
     "test_citations_places.py": "process git",
     "test_citations_repair.py": "process git",
@@ -52,6 +55,8 @@ KINDS: dict[str, str] = {
     "test_docs.py::test_the_picture_shows_what_is_printed": "process",
     "test_docs.py::test_the_recording_shows_what_the_demonstration_prints": "process",
     "test_hosts.py": "process network slow",
+    "test_lab.py::test_lab_catches_each_fault_by_name": "slow",
+    "test_lab.py::test_lab_syncs_five_machines_in_every_other_round": "slow",
     "test_node_client.py": "network slow",
     "test_patterns.py::test_the_time_of_an_expression_grows_with_its_text": "slow",
     "test_import_sources.py::test_memories_of_a_code_base_arrive": "git",
@@ -60,6 +65,9 @@ KINDS: dict[str, str] = {
     "test_sync_conversion.py": "git",
     "test_sync_git.py": "git",
     "test_toolset_pages.py::test_the_story_is_what_the_demo_prints": "git",
+    "test_web.py::test_ten_thousand_memories_are_no_burden": "slow",
+    "test_web_browser.py::test_ten_thousand_memories_are_listed_and_searched_in_time": "slow",
+    "test_web_browser.py::test_the_pictures_in_the_documents_can_be_made": "slow",
 }
 """File, or file and test: what its code does not show, as where the product starts programs."""
 
@@ -70,13 +78,23 @@ LIGHT: tuple[str, ...] = (
 """Files that --quick runs although they start programs: one real server, and git now and then."""
 
 HEAVY: tuple[str, ...] = (
+    "test_arguments.py::test_arguments_content_is_stored_as_it_was_sent",
     "test_behind.py",
+    "test_bm25.py::test_index_ranks_as_defined",
+    "test_bounds.py::test_every_reader_has_a_row",
+    "test_compartments.py::test_any_values_are_refused_or_do_no_harm",
+    "test_docs.py::test_every_verb_has_examples_in_its_help",
     "test_faults.py",
+    "test_files.py::test_files_below_a_base_are_opened_by_one_door",
+    "test_helpers.py::test_at_most_a_quarter_of_all_functions_is_private_and_named_once",
+    "test_import_sources.py::test_import_of_one_text_under_many_names_takes_no_square_of_time",
+    "test_import_sources.py::test_import_of_sections_with_many_names_is_quick",
     "test_index.py::runTest",
     "test_index.py::test_a_process_that_holds_the_index_forever_is_not_waited_for",
     "test_index.py::test_hundreds_of_keywords_and_files_give_the_same",
     "test_leaks.py::test_a_megabyte_takes_a_second_and_four_take_four",
     "test_leaks.py::test_what_begins_like_a_secret_costs_no_more_than_its_length",
+    "test_packaging.py::test_what_is_imported_is_declared_and_the_reverse",
     "test_patterns.py",
     "test_safe_html.py::test_text_made_to_be_slow_is_shown_in_time",
     "test_sync_words.py::test_the_time_to_read_a_servers_words_grows_with_their_length",
@@ -84,9 +102,57 @@ HEAVY: tuple[str, ...] = (
 """Files and tests that --quick leaves out although they are pure: they take long."""
 
 CASES = {
-    "test_sync_convergence.py::test_machines_that_do_anything_end_with_the_same_memories": 4,
+    "test_citations_places.py::test_files_that_ignores_leave_are_those_of_git": 4,
+    "test_citations_planted.py::test_planted_repository_costs_little": 3,
+    "test_cli_output.py::test_every_verb_is_of_plain_characters_where_there_are_no_others": 1,
+    "test_cli_output.py::test_no_verb_sends_what_a_memory_holds": 4,
+    "test_cli_past.py::test_a_revision_that_is_none_is_refused": 2,
+    "test_cli_terminal.py::test_a_terminal_is_sent_nothing_but_our_own_sequences": 4,
+    "test_cli_terminal.py::test_lines_break_between_words": 1,
+    "test_extending.py::test_a_broken_toolset_of_another_package_is_one_sentence": 3,
+    "test_faults.py::test_an_index_that_makes_no_sense_is_made_anew": 4,
+    "test_faults.py::test_no_damage_gives_a_wrong_answer": 2,
+    "test_files.py::test_a_repository_is_made_here_and_not_elsewhere": 1,
+    "test_files.py::test_memory_works_whatever_has_our_names": 1,
+    "test_files.py::test_no_verb_waits_or_reaches_out": 3,
+    "test_files.py::test_sync_reaches_nothing_through_what_is_beside_git": 1,
+    "test_files.py::test_sync_waits_for_no_pipe_in_the_place_of_gits_own_file": 4,
+    "test_hooks.py::test_install_hooks_byte_exact": 1,
+    "test_layers.py::test_no_verb_but_those_that_speak_mcp_imports_the_sdk": 4,
+    "test_leaks.py::test_a_megabyte_takes_a_second_and_four_take_four": 2,
+    "test_leaks.py::test_what_begins_like_a_secret_costs_no_more_than_its_length": 20,
+    "test_owners.py::test_owner_is_another": 1,
+    "test_safe_html.py::test_text_made_to_be_slow_is_shown_in_time": 3,
+    "test_semantic.py::test_what_contradicts_is_never_merged_unasked": 3,
+    "test_semantic_hooks.py::test_uninstalling_gives_the_same_bytes_back": 3,
+    "test_semantic_planted.py::test_damaged_project_takes_nothing_of_the_person": 4,
+    "test_semantic_planted.py::test_journal_deletes_nothing_by_verbs": 3,
+    "test_semantic_planted.py::test_planted_database_costs_little": 2,
+    "test_sessions.py::test_append_of_200_kb_takes_half_a_second": 1,
+    "test_sessions.py::test_start_session_beside_any_log_takes_a_second": 4,
+    "test_sessions_merges.py::test_merge_in_a_clone_without_setup_loses_nothing": 3,
+    "test_sessions_merges.py::test_setup_merge_keeps_both_sides": 1,
+    "test_setup.py::test_setup_of_what_could_be_no_copy_is_refused": 3,
+    "test_sync_convergence.py::test_machines_that_do_anything_end_with_the_same_memories": 2,
+    "test_sync_conversion.py::test_conversion_leaves_a_repository_with_the_persons_own_to_them": 4,
+    "test_sync_disk.py::test_a_disaster_in_the_middle_of_a_round_is_none_either": 1,
+    "test_sync_disk.py::test_after_a_disaster_a_deletion_is_one_again": 3,
+    "test_sync_disk.py::test_an_incomplete_disk_is_no_wish_to_forget": 1,
+    "test_sync_everywhere.py::test_a_kill_at_any_step_is_made_good": 1,
+    "test_sync_held.py::test_nothing_is_committed_while_nobody_can_tell_what_is_to_stay_here": 1,
+    "test_sync_hostile.py::test_commits_go_on_in_a_damaged_repository": 1,
+    "test_sync_hostile.py::test_malformed_listing_is_refused": 3,
+    "test_sync_person.py::test_memories_come_and_go_wherever_the_repository_lies": 3,
+    "test_sync_person.py::test_repository_refuses_what_needs_a_work_tree": 4,
+    "test_sync_person.py::test_what_git_takes_off_the_disk_is_brought_back": 3,
+    "test_sync_play.py::test_what_git_does_is_no_wish_to_forget": 1,
+    "test_sync_versions.py::test_a_fleet_of_both_versions_ends_with_the_same_memories": 1,
+    "test_sync_words.py::test_the_time_to_read_a_servers_words_grows_with_their_length": 1,
 }
-"""Tests of which the usual run has only the first cases; the others are slow."""
+"""Tests of which the usual run has only the first cases; the others are slow.
+
+Of a matrix, the number is that of its diagonals: in the first, each value of each parameter occurs.
+"""
 
 
 TOGETHER = {
@@ -103,13 +169,45 @@ def together(nodeid: str) -> str:
     return file if Path(file).name in TOGETHER else nodeid
 
 
+def case_of(places: Sequence[tuple[int, int]]) -> int:
+    """Return which case of a test it is, from 0 up; of a matrix, on which diagonal.
+
+    Of 3 x 2 cases, (0, 0), (1, 1) and (2, 0) are on the first diagonal: each value is on it.
+
+    Args:
+        places: for each direction of the matrix, which value it is, and of how many.
+    """
+    if len(places) == 1:
+        return places[0][0]
+    along, _ = max(places, key=lambda place: place[1])
+    return sum((place - along) % count for place, count in places)
+
+
+def places(item: pytest.Function) -> list[tuple[int, int]]:
+    """Return of each of its parameters which value a test has, and of how many."""
+    found = []
+    for mark in item.iter_markers("parametrize"):
+        names, values = mark.args[:2]
+        names = re.findall(r"\w+", names) if isinstance(names, str) else names
+        mine = [item.callspec.params[name] for name in names]
+        rows = [_row(each, len(names)) for each in values]
+        found.append((rows.index(mine), len(rows)))
+    return found
+
+
+def _row(values: Any, count: int) -> list[Any]:
+    if isinstance(values, type(pytest.param())):
+        return list(values.values)
+    return list(values) if count > 1 else [values]
+
+
 def kinds(name: str, reached: Iterable[str], case: int = 0) -> set[str]:
     """Return the kinds of a test.
 
     Args:
         name: `test_file.py::test_function`.
         reached: what `reach` returns for it and for its fixtures.
-        case: which of its cases it is, from 0 up.
+        case: what `case_of` returns for it.
     """
     names = {name, name.partition("::")[0]}
     found: set[str] = set()
