@@ -12,7 +12,20 @@ import pytest
 
 from client import Client
 from environments import ROOT
-from kinds import CASES, HEAVY, HERE, KINDS, LIGHT, SIGNS, case_of, kinds, places, reach, together
+from kinds import (
+    CASES,
+    HEAVY,
+    HERE,
+    KINDS,
+    LIGHT,
+    SIGNS,
+    USUAL,
+    case_of,
+    kinds,
+    places,
+    reach,
+    together,
+)
 from machine import Machine, bare
 from printed import completed, inherited
 
@@ -33,7 +46,7 @@ def quoted(text: str) -> set[str]:
     return set(re.findall(r"`([^`]+)`", text))
 
 
-@pytest.mark.parametrize("name", sorted({*KINDS, *LIGHT, *HEAVY, *CASES}))
+@pytest.mark.parametrize("name", sorted({*KINDS, *LIGHT, *HEAVY, *USUAL, *CASES}))
 def test_kinds_name_tests_that_exist(name: str) -> None:
     """A test that is renamed or taken out leaves the tables, too."""
     file, _, function = name.partition("::")
@@ -100,6 +113,14 @@ def test_kinds_of_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kinds.CASES", {"test_x.py::test_y": 2})
     found = [kinds("test_x.py::test_y", (), case) for case in range(4)]
     assert found == [{"quick"}, {"quick"}, {"slow"}, {"slow"}]
+
+
+def test_kinds_of_a_slow_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some of its tests may be usual all the same."""
+    monkeypatch.setattr("kinds.KINDS", {"test_x.py": "browser slow"})
+    monkeypatch.setattr("kinds.USUAL", ("test_x.py::test_y",))
+    assert kinds("test_x.py::test_y", ()) == {"process", "browser"}
+    assert kinds("test_x.py::test_z", ()) == {"process", "browser", "slow"}
 
 
 def test_case_of_a_matrix_is_its_diagonal() -> None:
