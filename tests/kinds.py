@@ -137,7 +137,7 @@ USUAL: tuple[str, ...] = (
 """Tests that the usual run has although their file is slow."""
 
 CASES = {
-    "test_citations_ignored.py::test_citation_of_an_ignored_file_keeps_no_text": 3,
+    "test_citations_ignored.py::test_citation_of_an_ignored_file_keeps_no_text": 1,
     "test_citations_index.py::test_a_server_that_fails_is_a_sentence": 2,
     "test_citations_places.py::test_files_that_ignores_leave_are_those_of_git": 4,
     "test_citations_planted.py::test_planted_repository_costs_little": 3,
@@ -218,7 +218,7 @@ CASES = {
     "test_sync_words.py::test_the_time_to_read_a_servers_words_grows_with_their_length": 1,
     "test_toolset.py::test_exactly_the_named_toolsets_are_served": 3,
     "test_toolset.py::test_what_cannot_be_served_is_one_sentence": 2,
-    "test_toolset_secrets.py::test_toolset_secret_warns": 3,
+    "test_toolset_secrets.py::test_toolset_secret_warns": 1,
     "test_wire.py::test_wire_ends_the_process_when_its_thread_dies": 2,
 }
 """Tests of which the usual run has only the first cases; the others are slow.
