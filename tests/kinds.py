@@ -106,8 +106,10 @@ HEAVY: tuple[str, ...] = (
     "test_leaks.py::test_what_begins_like_a_secret_costs_no_more_than_its_length",
     "test_packaging.py::test_what_is_imported_is_declared_and_the_reverse",
     "test_patterns.py",
+    "test_programs.py::test_no_program_is_started_by_a_shell",
     "test_programs.py::test_programs_are_started_in_known_places_only",
     "test_safe_html.py::test_text_made_to_be_slow_is_shown_in_time",
+    "test_semantic_database.py::test_what_was_forgotten_is_in_no_byte",
     "test_sync_words.py::test_the_time_to_read_a_servers_words_grows_with_their_length",
 )
 """Files and tests that --quick leaves out although they are pure: they take long."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 from collections.abc import Callable
@@ -46,16 +47,21 @@ def quoted(text: str) -> set[str]:
     return set(re.findall(r"`([^`]+)`", text))
 
 
+@functools.cache
+def functions_of(file: str) -> set[str]:
+    """Return the names of all functions of a file of tests."""
+    tree = ast.parse((HERE / file).read_text(encoding="utf-8"))
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return {each.name for each in ast.walk(tree) if isinstance(each, functions)}
+
+
 @pytest.mark.parametrize("name", sorted({*KINDS, *LIGHT, *HEAVY, *USUAL, *CASES}))
 def test_kinds_name_tests_that_exist(name: str) -> None:
     """A test that is renamed or taken out leaves the tables, too."""
     file, _, function = name.partition("::")
     assert file in FILES
-    tree = ast.parse((HERE / file).read_text(encoding="utf-8"))
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    named = {each.name for each in ast.walk(tree) if isinstance(each, functions)}
-    named.add("runTest")  # of a machine of states
-    assert function in named | {""}
+    named = functions_of(file) | {""}
+    assert function in named | {"runTest"}  # of a machine of states
 
 
 def serving(place: Path) -> None:
