@@ -110,7 +110,10 @@ HEAVY: tuple[str, ...] = (
     "test_programs.py::test_programs_are_started_in_known_places_only",
     "test_safe_html.py::test_text_made_to_be_slow_is_shown_in_time",
     "test_semantic_database.py::test_what_was_forgotten_is_in_no_byte",
+    "test_semantic_planted.py::test_planted_memories_cost_doctor_little",
+    "test_specified.py::test_every_sentence_is_held_by_a_test_or_a_word",
     "test_sync_words.py::test_the_time_to_read_a_servers_words_grows_with_their_length",
+    "test_tidy.py::test_ten_thousand_memories_are_compared_without_comparing_each_with_each",
 )
 """Files and tests that --quick leaves out although they are pure: they take long."""
 
