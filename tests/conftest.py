@@ -18,7 +18,8 @@ from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
 from aiaml_server.storage.store import Store
-from kinds import HEAVY, kinds, reach, together
+from examples import EXAMPLES
+from kinds import CASES, HEAVY, case_of, kinds, places, reach, together
 from machine import CLEAN, Machine, bare
 
 # Under nohup, or in the background of a script, signals are ignored, and children inherit that.
@@ -28,10 +29,7 @@ if os.name == "posix":
 
 os.environ.pop("COLUMNS", None)  # each test says how wide its terminal is
 
-# `HYPOTHESIS_EXAMPLES=20000 tests/run.sh` looks longer.
-settings.register_profile(
-    "aiaml", max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "200")), deadline=None
-)
+settings.register_profile("aiaml", max_examples=EXAMPLES, deadline=None)
 settings.load_profile("aiaml")
 
 # --- kinds of tests (`kinds.py`) ------------------------------------------------------------------
@@ -84,8 +82,9 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     for name in item.fixturenames:
         for each in definitions.get(name, ()):
             reached |= reach(each.func)
-    case = next(iter(item.callspec.indices.values())) if hasattr(item, "callspec") else 0
-    for kind in sorted(kinds(f"{item.path.name}::{item.originalname}", reached, case)):
+    name = f"{item.path.name}::{item.originalname}"
+    case = case_of(places(item)) if name in CASES else 0
+    for kind in sorted(kinds(name, reached, case)):
         item.add_marker(kind)
 
 

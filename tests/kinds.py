@@ -11,13 +11,16 @@ neither says is pure. A test that starts a program and is not of the kind `proce
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
+
+import pytest
 
 HERE = Path(__file__).parent
 
@@ -42,6 +45,7 @@ KINDS: dict[str, str] = {
     "test_bounds.py::test_what_is_larger_is_refused_at_once": "git",
     "test_bounds.py::test_time_grows_with_the_size_and_ends_within_a_second": "git",
     "test_citations.py": "git",
+    "test_citations_accuracy.py": "slow",
     "test_citations_core.py": "git",
     "test_citations_places.py": "process git",
     "test_citations_repair.py": "process git",
@@ -51,6 +55,8 @@ KINDS: dict[str, str] = {
     "test_docs.py::test_the_picture_shows_what_is_printed": "process",
     "test_docs.py::test_the_recording_shows_what_the_demonstration_prints": "process",
     "test_hosts.py": "process network slow",
+    "test_lab.py::test_lab_catches_each_fault_by_name": "slow",
+    "test_lab.py::test_lab_syncs_five_machines_in_every_other_round": "slow",
     "test_node_client.py": "network slow",
     "test_patterns.py::test_the_time_of_an_expression_grows_with_its_text": "slow",
     "test_import_sources.py::test_memories_of_a_code_base_arrive": "git",
@@ -58,7 +64,10 @@ KINDS: dict[str, str] = {
     "test_sessions_merges.py": "git",
     "test_sync_conversion.py": "git",
     "test_sync_git.py": "git",
+    "test_sync_versions.py::test_a_fleet_of_both_versions_ends_with_the_same_memories": "slow",
     "test_toolset_pages.py::test_the_story_is_what_the_demo_prints": "git",
+    "test_web.py::test_ten_thousand_memories_are_no_burden": "slow",
+    "test_web_browser.py": "slow",
 }
 """File, or file and test: what its code does not show, as where the product starts programs."""
 
@@ -69,23 +78,158 @@ LIGHT: tuple[str, ...] = (
 """Files that --quick runs although they start programs: one real server, and git now and then."""
 
 HEAVY: tuple[str, ...] = (
+    "test_arguments.py::test_arguments_content_is_stored_as_it_was_sent",
     "test_behind.py",
+    "test_bm25.py::test_index_ranks_as_defined",
+    "test_bounds.py::test_every_reader_has_a_row",
+    "test_compartments.py::test_any_values_are_refused_or_do_no_harm",
+    "test_docs.py::test_every_verb_has_examples_in_its_help",
     "test_faults.py",
+    "test_files.py::test_files_below_a_base_are_opened_by_one_door",
+    "test_helpers.py::test_at_most_a_quarter_of_all_functions_is_private_and_named_once",
+    "test_import_sources.py::test_import_of_one_text_under_many_names_takes_no_square_of_time",
+    "test_import_sources.py::test_import_of_sections_with_many_names_is_quick",
     "test_index.py::runTest",
+    "test_index.py::test_a_part_of_many_hits_does_not_look_up_the_others",
     "test_index.py::test_a_process_that_holds_the_index_forever_is_not_waited_for",
+    "test_index.py::test_an_index_can_be_made_by_several_at_once",
     "test_index.py::test_hundreds_of_keywords_and_files_give_the_same",
+    "test_index.py::test_sixteen_that_index_at_once_share_the_work",
+    "test_index.py::test_who_waited_compares_all_that_others_recorded",
+    "test_index.py::test_who_watched_compares_only_what_may_have_been_read_before",
+    "test_layers.py::test_a_module_imports_only_what_the_table_allows",
+    "test_layers.py::test_inside_a_package_modules_load_only_what_stands_before_them",
+    "test_layers.py::test_sync_shows_ten_names",
     "test_leaks.py::test_a_megabyte_takes_a_second_and_four_take_four",
+    "test_leaks.py::test_leak_value_beside_a_name",
+    "test_leaks.py::test_leak_value_of_an_alphabet",
     "test_leaks.py::test_what_begins_like_a_secret_costs_no_more_than_its_length",
+    "test_packaging.py::test_what_is_imported_is_declared_and_the_reverse",
     "test_patterns.py",
+    "test_programs.py::test_no_program_is_started_by_a_shell",
+    "test_programs.py::test_programs_are_started_in_known_places_only",
     "test_safe_html.py::test_text_made_to_be_slow_is_shown_in_time",
+    "test_semantic_database.py::test_what_was_forgotten_is_in_no_byte",
+    "test_semantic_planted.py::test_planted_memories_cost_doctor_little",
+    "test_specified.py::test_every_sentence_is_held_by_a_test_or_a_word",
     "test_sync_words.py::test_the_time_to_read_a_servers_words_grows_with_their_length",
+    "test_tidy.py::test_ten_thousand_memories_are_compared_without_comparing_each_with_each",
 )
 """Files and tests that --quick leaves out although they are pure: they take long."""
 
+USUAL: tuple[str, ...] = (
+    "test_web_browser.py::test_a_forgotten_memory_is_looked_at_and_brought_back",
+    "test_web_browser.py::test_a_hostile_memory_is_text",
+    "test_web_browser.py::test_a_memory_is_read_rendered_and_as_its_file",
+    "test_web_browser.py::test_a_new_memory_is_written_with_a_preview",
+    "test_web_browser.py::test_a_new_tab_is_handed_the_token",
+    "test_web_browser.py::test_a_page_from_elsewhere_learns_and_changes_nothing",
+    "test_web_browser.py::test_a_refused_edit_says_why_and_loses_nothing",
+    "test_web_browser.py::test_a_search_answers_while_one_types",
+    "test_web_browser.py::test_a_theme_lasts",
+    "test_web_browser.py::test_an_edit_is_saved",
+    "test_web_browser.py::test_filters_can_be_chosen_and_cleared",
+    "test_web_browser.py::test_forgetting_asks_first",
+    "test_web_browser.py::test_how_sync_stands_can_be_read",
+    "test_web_browser.py::test_it_can_be_used_without_a_mouse",
+    "test_web_browser.py::test_several_are_selected_exported_and_forgotten",
+    "test_web_browser.py::test_the_browser_itself_forbids_scripts_in_the_page",
+    "test_web_browser.py::test_the_focus_is_never_lost",
+    "test_web_browser.py::test_undo_takes_back_the_last_change_until_the_next",
+    "test_web_browser.py::test_web_a_memory_is_changed_where_it_lies",
+    "test_web_browser.py::test_what_an_agent_does_appears_by_itself",
+)
+"""Tests that the usual run has although their file is slow."""
+
 CASES = {
-    "test_sync_convergence.py::test_machines_that_do_anything_end_with_the_same_memories": 4,
+    "test_citations_ignored.py::test_citation_of_an_ignored_file_keeps_no_text": 1,
+    "test_citations_index.py::test_a_server_that_fails_is_a_sentence": 2,
+    "test_citations_places.py::test_files_that_ignores_leave_are_those_of_git": 4,
+    "test_citations_planted.py::test_planted_repository_costs_little": 3,
+    "test_cli.py::test_a_bad_setting_is_a_sentence": 2,
+    "test_cli.py::test_closed_and_full_outputs_end_in_a_sentence": 2,
+    "test_cli_output.py::test_every_verb_is_of_plain_characters_where_there_are_no_others": 1,
+    "test_cli_output.py::test_no_verb_sends_what_a_memory_holds": 4,
+    "test_cli_past.py::test_a_commit_with_an_odd_date_ends_no_verb": 2,
+    "test_cli_past.py::test_a_revision_that_is_none_is_refused": 2,
+    "test_cli_terminal.py::test_a_terminal_is_sent_nothing_but_our_own_sequences": 4,
+    "test_cli_terminal.py::test_help_breaks_between_words": 2,
+    "test_cli_terminal.py::test_lines_break_between_words": 1,
+    "test_cli_terminal.py::test_what_is_tidied_away_is_what_was_shown": 2,
+    "test_cli_terminal.py::test_what_the_editor_leaves_is_checked": 2,
+    "test_doctor.py::test_each_way_to_install_it_is_well": 3,
+    "test_extending.py::test_a_broken_toolset_of_another_package_is_one_sentence": 3,
+    "test_faults.py::test_an_index_that_makes_no_sense_is_made_anew": 4,
+    "test_faults.py::test_no_damage_gives_a_wrong_answer": 2,
+    "test_files.py::test_a_repository_is_made_here_and_not_elsewhere": 1,
+    "test_files.py::test_memory_works_whatever_has_our_names": 1,
+    "test_files.py::test_no_verb_waits_or_reaches_out": 3,
+    "test_files.py::test_sync_reaches_nothing_through_what_is_beside_git": 1,
+    "test_files.py::test_sync_waits_for_no_pipe_in_the_place_of_gits_own_file": 4,
+    "test_files.py::test_the_log_says_once_why_the_index_is_in_memory": 2,
+    "test_hooks.py::test_install_hooks_byte_exact": 1,
+    "test_hooks.py::test_install_hooks_of_a_directory": 2,
+    "test_hooks.py::test_install_hooks_of_toolset_beside_default": 2,
+    "test_layers.py::test_a_verb_imports_only_what_it_uses": 4,
+    "test_layers.py::test_no_verb_but_those_that_speak_mcp_imports_the_sdk": 4,
+    "test_layers.py::test_the_light_modules_import_nothing_heavy": 6,
+    "test_leaks.py::test_a_megabyte_takes_a_second_and_four_take_four": 2,
+    "test_leaks.py::test_what_begins_like_a_secret_costs_no_more_than_its_length": 20,
+    "test_owners.py::test_owner_is_another": 1,
+    "test_planted.py::test_planted_index_is_not_opened_by_a_verb": 2,
+    "test_programs.py::test_no_verb_runs_a_program_of_the_current_directory": 2,
+    "test_rendering.py::test_a_memory_of_a_mebibyte_is_shown_at_once": 2,
+    "test_safe_html.py::test_text_made_to_be_slow_is_shown_in_time": 3,
+    "test_semantic.py::test_what_contradicts_is_never_merged_unasked": 3,
+    "test_semantic_hooks.py::test_settings_that_cannot_be_read_are_left_alone": 2,
+    "test_semantic_hooks.py::test_uninstalling_gives_the_same_bytes_back": 3,
+    "test_semantic_hooks.py::test_what_fails_is_silent": 2,
+    "test_semantic_hooks.py::test_what_is_no_event_is_answered_by_nothing": 3,
+    "test_semantic_model.py::test_what_is_no_model_is_said_in_a_sentence": 2,
+    "test_semantic_planted.py::test_damaged_project_takes_nothing_of_the_person": 4,
+    "test_semantic_planted.py::test_journal_deletes_nothing_by_verbs": 3,
+    "test_semantic_planted.py::test_planted_database_costs_little": 2,
+    "test_semantic_verbs.py::test_wrong_settings_are_named": 2,
+    "test_sessions.py::test_append_of_200_kb_takes_half_a_second": 1,
+    "test_sessions.py::test_start_session_beside_any_log_takes_a_second": 4,
+    "test_sessions_merges.py::test_merge_after_a_squash_has_each_entry_once": 2,
+    "test_sessions_merges.py::test_merge_in_a_clone_without_setup_loses_nothing": 3,
+    "test_sessions_merges.py::test_setup_merge_keeps_both_sides": 1,
+    "test_sessions_merges.py::test_setup_tells_no_other_repository": 2,
+    "test_setup.py::test_setup_of_what_could_be_no_copy_is_refused": 3,
+    "test_stdio.py::test_a_line_that_is_no_message_is_answered": 3,
+    "test_stdio.py::test_asking_what_there_is_does_not_decide_the_era": 3,
+    "test_sync.py::test_an_address_that_cannot_be_used_keeps_no_memory_away": 2,
+    "test_sync_convergence.py::test_machines_that_do_anything_end_with_the_same_memories": 2,
+    "test_sync_conversion.py::test_conversion_leaves_a_repository_with_the_persons_own_to_them": 4,
+    "test_sync_disk.py::test_a_disaster_in_the_middle_of_a_round_is_none_either": 1,
+    "test_sync_disk.py::test_a_first_join_that_was_killed_brings_nothing_back": 2,
+    "test_sync_disk.py::test_a_name_of_any_length_stops_nothing": 2,
+    "test_sync_disk.py::test_after_a_disaster_a_deletion_is_one_again": 3,
+    "test_sync_disk.py::test_an_incomplete_disk_is_no_wish_to_forget": 1,
+    "test_sync_everywhere.py::test_a_kill_at_any_step_is_made_good": 1,
+    "test_sync_held.py::test_nothing_is_committed_while_nobody_can_tell_what_is_to_stay_here": 1,
+    "test_sync_hostile.py::test_a_commit_with_an_odd_date_does_not_refuse_a_whole_remote": 2,
+    "test_sync_hostile.py::test_a_remote_that_cannot_be_reached_is_named_in_plain_words": 2,
+    "test_sync_hostile.py::test_a_slip_in_the_address_shows_no_password_either": 2,
+    "test_sync_hostile.py::test_commits_go_on_in_a_damaged_repository": 1,
+    "test_sync_hostile.py::test_malformed_listing_is_refused": 3,
+    "test_sync_hostile.py::test_planted_git_directory_is_refused": 2,
+    "test_sync_person.py::test_memories_come_and_go_wherever_the_repository_lies": 3,
+    "test_sync_person.py::test_repository_refuses_what_needs_a_work_tree": 4,
+    "test_sync_person.py::test_what_git_takes_off_the_disk_is_brought_back": 3,
+    "test_sync_play.py::test_what_git_does_is_no_wish_to_forget": 1,
+    "test_sync_web.py::test_what_a_web_server_answers_is_told_by_its_cause": 3,
+    "test_sync_words.py::test_the_time_to_read_a_servers_words_grows_with_their_length": 1,
+    "test_toolset.py::test_exactly_the_named_toolsets_are_served": 3,
+    "test_toolset.py::test_what_cannot_be_served_is_one_sentence": 2,
+    "test_toolset_secrets.py::test_toolset_secret_warns": 1,
+    "test_wire.py::test_wire_ends_the_process_when_its_thread_dies": 2,
 }
-"""Tests of which the usual run has only the first cases; the others are slow."""
+"""Tests of which the usual run has only the first cases; the others are slow.
+
+Of a matrix, the number is that of its diagonals: in the first, each value of each parameter occurs.
+"""
 
 
 TOGETHER = {
@@ -102,13 +246,45 @@ def together(nodeid: str) -> str:
     return file if Path(file).name in TOGETHER else nodeid
 
 
+def case_of(places: Sequence[tuple[int, int]]) -> int:
+    """Return which case of a test it is, from 0 up; of a matrix, on which diagonal.
+
+    Of 3 x 2 cases, (0, 0), (1, 1) and (2, 0) are on the first diagonal: each value is on it.
+
+    Args:
+        places: for each direction of the matrix, which value it is, and of how many.
+    """
+    if len(places) == 1:
+        return places[0][0]
+    along, _ = max(places, key=lambda place: place[1])
+    return sum((place - along) % count for place, count in places)
+
+
+def places(item: pytest.Function) -> list[tuple[int, int]]:
+    """Return of each of its parameters which value a test has, and of how many."""
+    found = []
+    for mark in item.iter_markers("parametrize"):
+        names, values = mark.args[:2]
+        names = re.findall(r"\w+", names) if isinstance(names, str) else names
+        mine = [item.callspec.params[name] for name in names]
+        rows = [_row(each, len(names)) for each in values]
+        found.append((rows.index(mine), len(rows)))
+    return found
+
+
+def _row(values: Any, count: int) -> list[Any]:
+    if isinstance(values, type(pytest.param())):
+        return list(values.values)
+    return list(values) if count > 1 else [values]
+
+
 def kinds(name: str, reached: Iterable[str], case: int = 0) -> set[str]:
     """Return the kinds of a test.
 
     Args:
         name: `test_file.py::test_function`.
         reached: what `reach` returns for it and for its fixtures.
-        case: which of its cases it is, from 0 up.
+        case: what `case_of` returns for it.
     """
     names = {name, name.partition("::")[0]}
     found: set[str] = set()
@@ -116,6 +292,8 @@ def kinds(name: str, reached: Iterable[str], case: int = 0) -> set[str]:
         found |= set(SIGNS.get(each, "").split())
     for each in names & KINDS.keys():
         found |= set(KINDS[each].split())
+    if name in USUAL:
+        found.remove("slow")
     if found & {"git", "browser"}:
         found.add("process")
     if case >= CASES.get(name, case + 1):
@@ -126,7 +304,8 @@ def kinds(name: str, reached: Iterable[str], case: int = 0) -> set[str]:
     return found
 
 
-def reach(function: Callable[..., Any], owner: type | None = None) -> set[str]:
+@functools.cache  # a test of a hundred cases is looked into once
+def reach(function: Callable[..., Any], owner: type | None = None) -> frozenset[str]:
     """Return what a test's code names, directly or through functions and classes of the tests.
 
     Modules come with their name, functions and classes with their module's before it.
@@ -148,7 +327,7 @@ def reach(function: Callable[..., Any], owner: type | None = None) -> set[str]:
         if not isinstance(each, type | FunctionType):
             continue
         found.add(f"{each.__module__}.{each.__name__}")
-        if not _is_of_the_tests(each):
+        if not _is_of_the_tests(each.__module__):
             continue
         if isinstance(each, type):
             waiting += _methods(each)
@@ -157,7 +336,7 @@ def reach(function: Callable[..., Any], owner: type | None = None) -> set[str]:
             waiting += [each.__globals__.get(name, getattr(owner, name, None)) for name in names]
             if "UV" in names:
                 found.add("environments.UV")
-    return found
+    return frozenset(found)
 
 
 def _plain(value: Any) -> Any:
@@ -166,10 +345,11 @@ def _plain(value: Any) -> Any:
     return getattr(getattr(value, "hypothesis", None), "inner_test", value)
 
 
-def _is_of_the_tests(value: type | FunctionType) -> bool:
-    if value.__module__ == "aiaml_server.testing":
+@functools.cache
+def _is_of_the_tests(module: str) -> bool:
+    if module == "aiaml_server.testing":
         return True
-    file = getattr(sys.modules.get(value.__module__), "__file__", None)
+    file = getattr(sys.modules.get(module), "__file__", None)
     return file is not None and Path(file).is_relative_to(HERE)
 
 

@@ -3,8 +3,9 @@
 #
 #   tests/run.sh [--quick | --full | --lint | --types] [--fresh] [--all] [--lowest] [pytest arguments]
 #
-#   --quick   what is pure and a little of one real server: one to two minutes on two cores
-#   --full    all tests, also simulators, figures and packaging: what decides whether a change may land
+#   --quick   what is pure and a little of one real server: a minute on two cores
+#   --full    all tests with all examples, also simulators, figures and packaging: what decides whether
+#             a change may land
 #   --lint    ruff alone
 #   --types   mypy alone
 #   --fresh   the newest packages, lint and types as if nothing had been done before
@@ -178,16 +179,19 @@ for python in $list; do
     fi
     case $tier in
     quick)
-        echo '== tests: what is pure and a little of one real server; one to two minutes on two cores'
+        echo '== tests: what is pure and a little of one real server; a minute on two cores'
         export HYPOTHESIS_EXAMPLES="${HYPOTHESIS_EXAMPLES:-10}"
         tests quick "$@"
         ;;
     usual)
-        if [ $# -eq 0 ]; then echo '== tests: all that are not slow; about 15 minutes on two cores'; fi
+        if [ $# -eq 0 ]; then
+            echo '== tests: all that are not slow; about 12 minutes on two quiet cores'
+            export HYPOTHESIS_EXAMPLES="${HYPOTHESIS_EXAMPLES:-50}"
+        fi
         tests "$usual" "$@"
         ;;
     full)
-        if [ $# -eq 0 ]; then echo '== tests: all; about 20 minutes on two cores'; fi
+        if [ $# -eq 0 ]; then echo '== tests: all; about 45 minutes on two quiet cores'; fi
         tests '' "$@"
         ;;
     esac

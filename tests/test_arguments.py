@@ -20,6 +20,7 @@ from aiaml_server.errors import AiamlError
 from aiaml_server.server.protocol import Served, Server
 from aiaml_server.toolset import Tool, at
 from aiaml_server.toolsets import OWN
+from examples import examples
 
 
 class Nothing(AiamlError):  # noqa: N818
@@ -116,7 +117,7 @@ def valid(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(data=st.data())
 def test_arguments_text_is_given_as_it_was_sent(
     tools: dict[str, Spied], name: str, data: st.DataObject
@@ -141,7 +142,7 @@ AROUND = ("", " ", "\n", "\r\n", "\t", " \n\n", "\u3000", "\r")
 
 
 @pytest.mark.parametrize("name", READ_BACK)
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=examples(20))
 @given(
     before=st.sampled_from(AROUND),
     text=st.text(st.characters(categories=["L", "N", "P"]), min_size=1),

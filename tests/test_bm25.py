@@ -19,6 +19,7 @@ from aiaml_server.format.languages import Language, Word, language_of
 from aiaml_server.format.memory import format  # noqa: A004
 from aiaml_server.format.scorer import fields
 from aiaml_server.index import tuning
+from examples import examples
 
 
 def memory(
@@ -191,7 +192,7 @@ TEXTS = st.lists(st.sampled_from(PIECES), min_size=1, max_size=12).map(" ".join)
 WORDS = st.lists(st.sampled_from([each for each in PIECES if each.strip()]), min_size=1, max_size=8)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(st.tuples(TEXTS, TEXTS, st.integers(1, 3)), min_size=1, max_size=12),
     st.lists(WORDS, min_size=1, max_size=4),

@@ -48,6 +48,7 @@ from aiaml_server.toolsets.citations.usual import read_usual
 from aiaml_server.toolsets.citations.writing import block, updated
 from client import SERVER, Client
 from clock import quick
+from examples import examples
 from machine import as_person, git
 from printed import inherited
 from test_cli import run
@@ -206,8 +207,8 @@ def by_pyyaml(text: str) -> Any:
 
 
 def test_what_is_written_is_read_the_same() -> None:
-    """10,000 memories, hostile ones too, by our reader and by PyYAML."""
-    for seed in range(10_000):
+    """10,000 memories, hostile ones too, by our reader and by PyYAML; fewer in a short run."""
+    for seed in range(examples(10_000)):
         new = Hostile(seed).memory()
         text = written(new)
         document = read(text)
@@ -218,7 +219,7 @@ def test_what_is_written_is_read_the_same() -> None:
 
 def test_an_update_gives_what_is_wanted_and_keeps_what_is_not_named() -> None:
     """Whatever was there, and whatever comes; unknown keys stay, and both readers agree."""
-    for seed in range(1000):
+    for seed in range(examples(1000)):
         old, new = Hostile(seed).memory(), Hostile(-1 - seed).memory()
         text = written(old).replace("---\n", "---\nowner: ada # me\n", 1)
         text = text.replace("\n---\n", "\nx: {a: [b]}\n---\n", 1)
@@ -260,7 +261,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=3000)
+@settings(max_examples=examples(3000))
 @example("-: \na: ")
 @given(st.lists(PIECES, max_size=14).map("".join))
 def test_what_is_read_is_what_pyyaml_reads(text: str) -> None:
@@ -324,7 +325,7 @@ USUAL = [
 ]
 
 
-@settings(max_examples=3000)
+@settings(max_examples=examples(3000))
 @given(
     st.lists(st.tuples(st.integers(1, len(USUAL) - 2), st.lists(PARTS, max_size=3).map("".join))),
     st.booleans(),
@@ -1077,7 +1078,7 @@ def test_the_python_on_the_page_runs(repo: Path) -> None:
     assert names["memories"].get(names["saved"].id).citations[0].snippet == "line_12 = 12"
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(
     text=st.sampled_from(["null", '{"a": 1}', "[1, 2]", '"x"', "true", "1", "1.0", "NaN", '""x'])
     | st.text("[]{}\"':,0123456789.truefalsn ", min_size=1, max_size=20).filter(str.strip)

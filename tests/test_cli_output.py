@@ -132,25 +132,23 @@ def dotted(node: ast.AST) -> str:
 
 def other_ways_out(source: str) -> list[str]:
     """Return what in a module prints, styles or logs to the terminal by itself."""
-    tree = ast.parse(source)
+    nodes = list(ast.walk(ast.parse(source)))
     asked = {
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and node.attr in HARMLESS
+        node.value for node in nodes if isinstance(node, ast.Attribute) and node.attr in HARMLESS
     }
     names = [
-        *(dotted(node) for node in ast.walk(tree) if node not in asked),
-        *(a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names),
+        *(dotted(node) for node in nodes if node not in asked),
+        *(a.name for n in nodes if isinstance(n, ast.Import) for a in n.names),
         *(
             f"{n.module}.{a.name}"
-            for n in ast.walk(tree)
+            for n in nodes
             if isinstance(n, ast.ImportFrom) and not n.level
             for a in n.names
         ),
     ]  # fmt: skip
     sequences = {
         repr(node.value)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\x1b" in node.value
     }
     return sorted({name for name in names if FORBIDDEN.match(name)} | sequences)

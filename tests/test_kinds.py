@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 from collections.abc import Callable
@@ -12,7 +13,20 @@ import pytest
 
 from client import Client
 from environments import ROOT
-from kinds import CASES, HEAVY, HERE, KINDS, LIGHT, SIGNS, kinds, reach, together
+from kinds import (
+    CASES,
+    HEAVY,
+    HERE,
+    KINDS,
+    LIGHT,
+    SIGNS,
+    USUAL,
+    case_of,
+    kinds,
+    places,
+    reach,
+    together,
+)
 from machine import Machine, bare
 from printed import completed, inherited
 
@@ -33,16 +47,21 @@ def quoted(text: str) -> set[str]:
     return set(re.findall(r"`([^`]+)`", text))
 
 
-@pytest.mark.parametrize("name", sorted({*KINDS, *LIGHT, *HEAVY, *CASES}))
+@functools.cache
+def functions_of(file: str) -> set[str]:
+    """Return the names of all functions of a file of tests."""
+    tree = ast.parse((HERE / file).read_text(encoding="utf-8"))
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return {each.name for each in ast.walk(tree) if isinstance(each, functions)}
+
+
+@pytest.mark.parametrize("name", sorted({*KINDS, *LIGHT, *HEAVY, *USUAL, *CASES}))
 def test_kinds_name_tests_that_exist(name: str) -> None:
     """A test that is renamed or taken out leaves the tables, too."""
     file, _, function = name.partition("::")
     assert file in FILES
-    tree = ast.parse((HERE / file).read_text(encoding="utf-8"))
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    named = {each.name for each in ast.walk(tree) if isinstance(each, functions)}
-    named.add("runTest")  # of a machine of states
-    assert function in named | {""}
+    named = functions_of(file) | {""}
+    assert function in named | {"runTest"}  # of a machine of states
 
 
 def serving(place: Path) -> None:
@@ -100,6 +119,32 @@ def test_kinds_of_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kinds.CASES", {"test_x.py::test_y": 2})
     found = [kinds("test_x.py::test_y", (), case) for case in range(4)]
     assert found == [{"quick"}, {"quick"}, {"slow"}, {"slow"}]
+
+
+def test_kinds_of_a_slow_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some of its tests may be usual all the same."""
+    monkeypatch.setattr("kinds.KINDS", {"test_x.py": "browser slow"})
+    monkeypatch.setattr("kinds.USUAL", ("test_x.py::test_y",))
+    assert kinds("test_x.py::test_y", ()) == {"process", "browser"}
+    assert kinds("test_x.py::test_z", ()) == {"process", "browser", "slow"}
+
+
+def test_case_of_a_matrix_is_its_diagonal() -> None:
+    """The first diagonal has each value of each parameter."""
+    assert [case_of([(place, 4)]) for place in range(4)] == [0, 1, 2, 3]
+    matrix = [(one, other) for one in range(3) for other in range(2)]
+    first = [(one, other) for one, other in matrix if not case_of([(one, 3), (other, 2)])]
+    assert first == [(0, 0), (1, 1), (2, 0)]
+    assert case_of([(1, 2), (2, 3)]) == case_of([(2, 3), (1, 2)]) == 1
+
+
+@pytest.mark.parametrize("second", ["x", pytest.param("y", id="other")])
+@pytest.mark.parametrize(("one", "two"), [(1, "a"), pytest.param(2, "a", id="b"), (1, "c")])
+def test_places_of_a_test(one: int, two: str, second: str, request: pytest.FixtureRequest) -> None:
+    """Which of its values each parameter has, and of how many, however the values are written."""
+    found = places(request.node)
+    expected = [[(1, "a"), (2, "a"), (1, "c")].index((one, two)), ["x", "y"].index(second)]
+    assert found == [(expected[0], 3), (expected[1], 2)]
 
 
 def test_what_shares_a_dear_fixture_stays_together() -> None:

@@ -19,6 +19,7 @@ STAND_IN = """#!/bin/sh
 name=${0##*/}
 case "$*" in *--version) exit ;; esac
 echo "$name $*" >>"$LOG"
+echo "${HYPOTHESIS_EXAMPLES-all}" >"$LOG.examples"
 case "$FAIL" in "$name") exit 1 ;; esac
 """
 """A program that writes down how it was called."""
@@ -122,6 +123,21 @@ def test_run_full(checkout: Checkout) -> None:
     """Nothing is left out."""
     checkout.run("--full")
     assert checkout.tests() == "--numprocesses auto -m "
+
+
+@pytest.mark.parametrize(
+    ("words", "examples"),
+    [
+        (["--quick"], "10"),
+        ([], "50"),
+        (["-k", "index"], "all"),
+        (["--full"], "all"),
+    ],
+)
+def test_run_examples(checkout: Checkout, words: list[str], examples: str) -> None:
+    """The shorter a run is to be, the fewer; what is named, and what decides, has all."""
+    checkout.run(*words)
+    assert checkout.log.with_name("log.examples").read_text().strip() == examples
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from aiaml_server.toolsets.sessions.memory import AgentMemory
 from aiaml_server.toolsets.sessions.merging import merged
 from aiaml_server.toolsets.sessions.schema import DEFAULT_SCHEMA, Schema
 from environments import ROOT
+from examples import examples
 from machine import git
 from printed import completed
 
@@ -158,7 +159,7 @@ ENTRIES = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(begun=ENTRIES, left=ENTRIES, right=ENTRIES, is_new=st.booleans())
 def test_merged_keeps_each_entry_in_its_section(
     begun: list[tuple[str, str]],
@@ -289,7 +290,7 @@ HOSTILE = ["- a", "- b", "- b\n\n  more", "- a\n- b", "a", "a\n\nb", "\t\r\n- a"
            "```\na\n\n- b\n```", "> a", "1. a", "<!-- a\n\n- b -->", "### a\nb"]  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(*[st.lists(st.sampled_from(HOSTILE), max_size=6)] * 3)
 def test_merged_has_all_of_each_side_in_its_order(
     begun: list[str], left: list[str], right: list[str]

@@ -25,6 +25,7 @@ from aiaml_server.errors import InvalidSetting
 from aiaml_server.server.protocol import Server
 from aiaml_server.toolset import INSTRUCTIONS_LIMIT, Manifest, Tool, Toolset, at
 from client import SECONDS, Client
+from examples import examples
 from printed import completed, inherited
 from toolset_contract import Call, Contract
 
@@ -422,7 +423,7 @@ JSON_TEXTS = st.recursive(
 ).map(json.dumps)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(JSON_TEXTS, max_size=5))
 def test_call_text_like_json(texts: list[str]) -> None:
     """What is sent for a text is what the tool gets, also where the text could be nothing."""
