@@ -232,7 +232,7 @@ def test_import_zip_leaves_a_note_that_is_too_large_packed(
     monkeypatch.setattr(zipfile.ZipFile, "extract", noted)
     said = bring(source)
     assert reasons(said) == ["it is larger than 16 MiB: 17,825,792 bytes"]
-    assert unpacked == ["v/b.md"]
+    assert set(unpacked) == {"v/b.md"}
     assert len(said["new"]) == 1
 
 
