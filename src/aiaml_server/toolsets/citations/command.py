@@ -318,10 +318,12 @@ def _verify(screen: Screen, given: Mapping[str, Any]) -> int:
 def _verify_changed(screen: Screen, given: Mapping[str, Any], memories: Memories) -> int:
     """Verify what a change touches; stale counts what the change has made so."""
     paths, past = memories.changed(given["changed"])
+    unread = memories.unread(past)
     touched = [each.id for each in memories.list().memories.values() if cites(each, set(paths))]
     results, broken = memories.verify_all(
         touched, given["update"], given["update"], times=BY_A_PERSON
     )
+    broken |= unread
     made = [
         each.memory.id
         for each in results
