@@ -128,6 +128,7 @@ OTHERS = {
     "toolsets.citations.bare.BareScreen.confirm": "what a person types",
     "toolsets.citations.command.Screen.read": "1 MiB of what is typed or piped",
     "toolsets.citations.demo.demo": OURS,
+    "toolsets.git._directory": "4 KiB, of which a name is taken",
     "toolsets.citations.repository._is_blob": "8 MiB, of which a digest is made",
     "toolsets.citations.skill.text": OURS,
     "toolsets.citations.forgetful.ForgetfulIndex._asked": "64 MiB of JSON from a server on this "

@@ -112,6 +112,57 @@ def test_the_hook_of_pre_commit(repo: Path) -> None:
     three_states(repo, [sys.executable, str(ROOT / program), *words])
 
 
+@pytest.mark.parametrize("program", [[str(SCRIPT)], ["-m", "aiaml_server", "citations"]])
+def test_a_memory_gives_ci_no_command(tmp_path: Path, program: list[str]) -> None:
+    """Whatever a pull request adds: no line that GitHub obeys but the annotations of verify."""
+    (tmp_path / "memories").mkdir()
+    (tmp_path / ".git").mkdir()
+    planted = ["::add-mask::e", "::set-output name=x::y", "##[set-output name=a]b", "##vso[x]y"]
+    cited = "".join(f'\n- path: "{each}"\n  line: 1\n  snippet: "{each}"' for each in planted)
+    for number, each in enumerate(planted):
+        head = f'id: mem-x-0000000{number}\nsubject: "{each}"\ncitations:{cited}'
+        text = f"---\n{head}\n---\n\n{each}\n**Fact**: {each}\n"
+        (tmp_path / "memories" / f"mem-x-0000000{number}.md").write_text(text)
+    for line in ("verify", "verify --format github", "verify --json", "list --csv",
+                 "about ::add-mask::e", "get mem-x-00000000"):  # fmt: skip
+        done = run([sys.executable, *program, *line.split()], tmp_path)
+        assert "add-mask::e" in done.stdout, done.stderr
+        is_ours = "github" in line
+        for each in (done.stdout + done.stderr).splitlines():
+            ours = "::error file=memories/"
+            rest = each.removeprefix("::") if is_ours and each.startswith(ours) else each
+            assert not rest.strip().startswith("::"), each
+            assert "##[" not in rest and "##vso[" not in rest
+
+
+@pytest.mark.parametrize(
+    "said", ["{directory: docs}", "{file_extension: .markdown}", "{directory: memories/more}"]
+)
+def test_settings_leave_no_memory_out_unsaid(repo: Path, said: str) -> None:
+    """A pull request that has the memories looked for elsewhere does not make the check green."""
+    words = [sys.executable, "-I", "-S", str(SCRIPT), "verify"]
+    (repo / ".memory-config.yaml").write_text(f"storage: {said}\n")
+    done = run(words, repo)
+    assert done.returncode == 2 and "memories: 1 that look like memories" in done.stdout
+
+
+def test_settings_that_changed_leave_no_memory_out_unsaid(repo: Path) -> None:
+    """Nor back from the place that they named in a commit; where the files moved, all is well."""
+    words = [sys.executable, "-I", "-S", str(SCRIPT), "verify", "--changed"]
+    config = repo / ".memory-config.yaml"
+    config.write_text("storage: {directory: kept}\n")
+    (repo / "memories").rename(repo / "kept")
+    git(repo, "add", ".")
+    who = ("-c", "user.name=ada", "-c", "user.email=ada@example.com")
+    git(repo, *who, "commit", "-q", "-m", "x")
+    assert run(words[:-1], repo).returncode == run(words, repo).returncode == 0
+    config.unlink()
+    done = run(words, repo)
+    assert done.returncode == 2 and "kept: 1 that look like memories" in done.stdout
+    (repo / "kept").rename(repo / "memories")
+    assert run(words, repo).returncode == 0
+
+
 @pytest.mark.skipif(not BASH, reason="the action's shell is bash")
 def test_the_action(repo: Path) -> None:
     """Its step, as GitHub runs it: annotations and the exit code, nothing of the inputs as code."""

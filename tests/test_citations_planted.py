@@ -77,6 +77,24 @@ def sources(kind: str) -> Files:
             yield f"f{number}.py", "x = 1  # yes\n" * 80_000
     elif kind == "long and alike":
         yield "a.py", "".join(f"foo {n % 3000} = {'x y ' * 50}\n" for n in range(20_000))
+    else:
+        yield from code(kind)
+
+
+def code(kind: str) -> Files:
+    """Yield the sources of those in which it is the code that costs."""
+    if kind == "one line of code":
+        yield "a.py", "x = (1, \"a\", 'b') + " * 400_000
+    elif kind == "long snippets":
+        yield "a.py", "def f(a: int = 1, b: str = 2) -> None:\n" * 25_000
+    elif kind == "gone files":
+        for number in range(2000):
+            text = f"longer line of code number {number % 7} here\nother line {number}\n"
+            yield f"f{number}.py", text * 300
+    elif kind == "many ignores":
+        yield ".gitignore", "".join(f"**/a*b*c*{n}*d*e*f*g*/**/x*{n}\n" for n in range(1000))
+        for number in range(2000):
+            yield f"d{number}/e/f/a{number}.py", "x"
 
 
 PLANTED: dict[str, tuple[int, Callable[[int], str]]] = {
@@ -105,6 +123,25 @@ PLANTED: dict[str, tuple[int, Callable[[int], str]]] = {
     ),
     "long and alike": (
         20, lambda n: memory(n, filled(citing("a.py", "1{n}", "foo {n} = " + "x y " * 40)))
+    ),
+    "one line of code": (
+        20, lambda n: memory(n, filled(citing("a.py", "1{n}", "x = (1, 'a', 'c')", AROUND)))
+    ),
+    "long snippets": (20, lambda n: memory(n, citing("a.py", "1", "def f(a, b, " * 4900))),
+    "gone files": (
+        20,
+        lambda n: memory(
+            n,
+            filled(
+                citing(
+                    "gone{n}.py", "1", f"longer line of code number {n % 7} here",
+                    '\n    before: "other line {n}"',
+                )
+            ),
+        ),
+    ),
+    "many ignores": (
+        20, lambda n: memory(n, filled(citing("gone{n}.py", "1", "no such line is anywhere")))
     ),
 }  # fmt: skip
 """For each kind of repository how many memories it has, and each of them by its number."""
@@ -140,12 +177,14 @@ def planted(root: Path, kind: str, count: int = 0) -> Path:
     """Make a repository; return its top."""
     (root / "memories").mkdir(parents=True)
     for name, text in sources(kind):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     most, made = PLANTED.get(kind, (5, lambda n: memory(n, content=filled(SAYS, 1000))))
     for number in range(count or most):
         (root / "memories" / f"mem-a-{number:08d}.md").write_text(made(number))
-    subprocess.run(["git", "init", "-q", root], check=True)
-    subprocess.run(["git", "-C", root, "add", "."], check=True)
+    if kind != "many ignores":  # which are read where there is no git
+        subprocess.run(["git", "init", "-q", root], check=True)
+        subprocess.run(["git", "-C", root, "add", "."], check=True)
     return root
 
 
@@ -354,3 +393,25 @@ def test_git_that_does_not_end_is_asked_once(
         assert "git does not say whether it ignores it" in " ".join(saved.warnings)
         assert not Memories(tmp_path).get(saved.id).citations[0].snippet
     assert time.monotonic() - start < 3
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no such pipes")
+@pytest.mark.parametrize("name", ["index", "HEAD", "config", "refs/heads/pipe"])
+def test_git_is_not_asked_where_it_would_wait(tmp_path: Path, name: str) -> None:
+    """A pipe among its files: it waited half a minute for one that nobody writes into."""
+    git(tmp_path, "init", "-q")
+    (tmp_path / "memories").mkdir()
+    text = memory(1, citing("gone.py", "1", "a line that was long enough"))
+    (tmp_path / "memories" / "mem-a-00000001.md").write_text(text)
+    (tmp_path / ".git" / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / ".git" / name)
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (inner / ".git").write_text("gitdir: ../.git\n")
+    (tmp_path / "memories").rename(inner / "memories")
+    start = time.monotonic()
+    (found,), _ = Memories(inner).verify_all()
+    assert [each.verdict for each in found.checked] == ["missing"]
+    with pytest.raises(InvalidInput):
+        Memories(inner).changed("pipe")
+    assert time.monotonic() - start < 10

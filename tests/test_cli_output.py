@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from aiaml_server import terminal
 from aiaml_server.cli.app import VERBS, aiaml
-from aiaml_server.format.invisible import marked, marked_line
+from aiaml_server.format.invisible import inert, marked, marked_line
 from aiaml_server.toolsets.sessions.memory import AgentMemory
 from client import SERVER
 from machine import bare, commit_by_hand, git
@@ -111,6 +111,48 @@ def test_what_belongs_to_a_visible_character_stays(text: str) -> None:
 def test_the_same_characters_elsewhere_are_marked(text: str) -> None:
     """Between Latin letters, or one behind the other, they carry what nobody sees."""
     assert "‹U+" in marked(text)
+
+
+COMMANDS = [
+    "::add-mask::e",
+    "text\n \t\u3000::set-output name=x::y",
+    "a ##[set-output name=a]b",
+    "##vso[task.setvariable variable=a]b",
+    "###teamcity[buildStop]",
+]
+WORDS = [":::note", "::", "a::b::c", "  std::string", "# [a]", "## [Unreleased]", "#[derive()]"]
+
+
+def is_obeyed(text: str) -> bool:
+    """Say whether CI takes a line for a command."""
+    return any(
+        re.match(r"::[^:].*::", line.strip()) or re.search(r"##\w*\[", line)
+        for line in text.split("\n")
+    )
+
+
+@pytest.mark.parametrize("text", COMMANDS)
+def test_what_ci_obeys_is_marked(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """In all that is printed, also where only a style stands within; JSON says the same."""
+    assert is_obeyed(text) and not is_obeyed(inert(text))
+    styled = text.replace(":", terminal.bold(":")).replace("#", terminal.dim("#"))
+    terminal.out(styled)
+    terminal.note(f"{terminal.bold('')}{text}")
+    terminal.out_rows([{"field": text}, {"field": f"a\n{text}"}], "csv")
+    terminal.out_command(f"error file=a::{text}")
+    shown = capsys.readouterr()
+    *lines, ours = shown.out.rstrip("\n").split("\n")
+    assert not is_obeyed("\n".join(lines)) and not is_obeyed(shown.err)
+    assert ours.startswith("::error file=a::") and not is_obeyed(ours[2:])
+    terminal.out_json({text: [text]})
+    answer = capsys.readouterr().out
+    assert not is_obeyed(answer) and json.loads(answer) == {text: [text]}
+
+
+@pytest.mark.parametrize("text", WORDS)
+def test_what_ci_does_not_obey_stays(text: str) -> None:
+    """Such as a heading, a container of markdown or a name in C++."""
+    assert inert(text) == text
 
 
 # --- the one way out ------------------------------------------------------------------------------

@@ -448,6 +448,27 @@ def check_end(path: Path) -> None:
         raise NotOurs(path, _KINDS[stat.S_IFMT(mode)])
 
 
+def check_git(directory: Path) -> None:
+    """See that git in a git directory will wait for no pipe.
+
+    Raises:
+        NotOurs: there is one.
+    """
+    for name in _GIT_READS:
+        check_end(directory / name)
+    for found, _, refs in os.walk(directory / "refs"):
+        for name in refs:
+            check_end(Path(found, name))
+
+
+# What git reads unasked, and waits for.
+_GIT_READS = (
+    *("HEAD", "commondir", "config", "config.worktree", "index", "packed-refs", "shallow"),
+    *("info/attributes", "info/exclude", "info/grafts", "logs/HEAD"),
+    *("objects/info/alternates", "objects/info/commit-graph", "objects/pack/multi-pack-index"),
+)
+
+
 def own_directory(path: Path) -> None:
     """Create a directory of ours, as `make_directory` does, or see that what is there is one.
 

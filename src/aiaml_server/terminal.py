@@ -1,8 +1,8 @@
 """The one way to the terminal: for the verbs, and for those of toolsets.
 
 Whatever a person sees leaves through `out`, `note` and their kin here, which show control and
-invisible characters instead of sending them (`safe`). No other module prints, styles or logs to the
-terminal by itself; `tests/test_cli_output.py` looks.
+invisible characters instead of sending them, and commands to CI (`safe`). No other module prints,
+styles or logs to the terminal by itself; `tests/test_cli_output.py` looks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import IO, Any, TextIO, TypeVar
 import click
 
 from aiaml_server.errors import AiamlError
-from aiaml_server.format.invisible import INVISIBLE, marked
+from aiaml_server.format.invisible import INVISIBLE, inert, inert_json, marked, marked_line
 from aiaml_server.format.logs import LogFormatter
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "note",
     "one_line",
     "out",
+    "out_command",
     "out_json",
     "out_rows",
     "plural",
@@ -133,7 +134,13 @@ def out_json(value: Any) -> None:
 
     encoding = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "")
     text = json.dumps(value, ensure_ascii=encoding != "utf8", indent=2)
-    click.echo(_INVISIBLE.sub(lambda found: json.dumps(found[0])[1:-1], text), sys.stdout)
+    text = _INVISIBLE.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    click.echo(inert_json(text), sys.stdout)
+
+
+def out_command(text: str) -> None:
+    """Print a line that GitHub obeys: what stands behind the `::`, such as `error file=a.py::b`."""
+    click.echo(f"::{inert(marked_line(text))}", sys.stdout)
 
 
 def out_rows(rows: Iterable[Mapping[str, Any]], data: str, whole: Any = None) -> None:
@@ -362,12 +369,12 @@ def unstyled(text: str) -> str:
 def safe(text: str) -> str:
     """Show control and invisible characters instead of obeying them: anyone may have written them.
 
-    Ends of lines, tabs and our own styles stay.
+    Ends of lines, tabs and our own styles stay. Nor is there anything that CI obeys (`inert`).
     """
     pieces = _STYLE.split(text)
     pieces[::2] = map(marked, pieces[::2])
     pieces[1::2] = [f"\x1b[{number}m" for number in pieces[1::2]]
-    return "".join(pieces)
+    return inert("".join(pieces))
 
 
 _STYLES = {

@@ -4,6 +4,8 @@ A model reads them like any other. So that a person sees what an agent does, eac
 code point: ‹U+202E›. They are the control characters but tab and line feed, Unicode's *default
 ignorable* code points (zero-width characters, direction marks, tags, variation selectors, fillers),
 separators of lines, and halves of surrogate pairs.
+
+What CI obeys in an output is made visible in the same way (`inert`).
 """
 
 from __future__ import annotations
@@ -23,6 +25,13 @@ INVISIBLE = (
 _INVISIBLE = re.compile(f"\r\n|[{INVISIBLE}]")
 _ON_ONE_LINE = re.compile(f"[{INVISIBLE}\t\n]")
 
+_STYLED = r"(?:\x1b\[\d+m)*"  # which a stream that is no terminal does not get
+_OBEYED = re.compile(
+    rf"(?m)^(?:[^\S\n]|\x1b\[\d+m)*:(?={_STYLED}:{_STYLED}[^:\n].*:{_STYLED}:)"
+    rf"|#(?={_STYLED}#{_STYLED}(?:\w|\x1b\[\d+m)*\[)"
+)
+_OBEYED_IN_JSON = re.compile(r"#(?=#\w*\[)")
+
 
 def marked(text: str) -> str:
     r"""Return a text with its invisible characters as code points.
@@ -36,6 +45,21 @@ def marked(text: str) -> str:
 def marked_line(text: str) -> str:
     """Return a text that has to stay on one line: ends of lines and tabs are marked as well."""
     return text if _is_plain(text) else _ON_ONE_LINE.sub(_mark, text)
+
+
+def inert(text: str) -> str:
+    """Return a text of which CI obeys no line: the first sign of a command is shown as code point.
+
+    GitHub takes for a command what begins a line, blanks aside, as `::name key=value::text`, and
+    `##[name]text` anywhere in it; Azure and TeamCity `##vso[` and `##teamcity[` (their runners'
+    sources and manuals, 2026-11).
+    """
+    return _OBEYED.sub(lambda found: found[0][:-1] + code_point(found[0][-1]), text)
+
+
+def inert_json(text: str) -> str:
+    """Return the same JSON with no such command in it; no line of it begins with `::`."""
+    return _OBEYED_IN_JSON.sub(r"\\u0023", text)
 
 
 def invisible_in(text: str) -> list[str]:

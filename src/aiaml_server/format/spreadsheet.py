@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from aiaml_server.format.invisible import marked
+from aiaml_server.format.invisible import inert, marked
 
 _FORMULAS = (*"=+-@\t\r\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # the last are wide ones
 """What text begins with that spreadsheets take for a formula (OWASP, CSV Injection, 2026-11)."""
@@ -18,8 +18,8 @@ def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
     """Return rows as RFC 4180 has them, below the names of their fields.
 
     A list of words has commas between them, what else is no text or number is JSON; invisible
-    characters are marked. Text that would be a formula gets a ' before it: anyone may have written
-    it.
+    characters are marked, and what CI obeys. Text that would be a formula gets a ' before it:
+    anyone may have written it.
     """
     rows = list(rows)
     names = list(dict.fromkeys(name for row in rows for name in row))
@@ -39,5 +39,5 @@ def _cell(value: Any) -> str | int | float | None:
         value = json.dumps(value, ensure_ascii=False)
     if value is None or isinstance(value, (int, float)):
         return value
-    text = marked(str(value))
+    text = inert(marked(str(value)))
     return f"'{text}" if text.startswith(_FORMULAS) else text

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from aiaml_server.errors import AiamlError, MalformedFile
 from aiaml_server.files import (
+    check_git,
     check_own,
     own_directory,
     read_own,
@@ -70,7 +71,7 @@ def convert(git: Git, base: Path) -> bool:
     directory = base / ".git"
     if not place.is_made_by_us(directory):
         return False
-    place.check_files(directory)
+    check_git(directory)
     git.variables["GIT_DIR"] = str(directory)
     try:
         if not _is_free(git, directory):
@@ -194,7 +195,7 @@ def _bring_over(git: Git, base: Path, directory: Path, branch: str, new: Path) -
     """Copy what an earlier version committed and noted; nothing of it is changed."""
     its, _ = place.git_directories(base / ".git")
     for each in (its, directory):
-        place.check_files(each)
+        check_git(each)
     git.variables["GIT_DIR"] = str(its)
     try:
         tip = name_of(git, directory, branch)

@@ -14,17 +14,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from aiaml_server.errors import MalformedFile, NotOurs, StoreError
-from aiaml_server.files import check_end, check_own, read_regular
+from aiaml_server.files import check_own, read_regular
 
 BESIDE = ".aiaml.git"
 HIDDEN = b"/files/*.md\n"  # by which earlier versions hid memories from a person's git
 EARLIER = "refs/heads/aiaml"  # where earlier versions committed memories, in a person's repository
-# What git reads unasked, and waits for.
-_READ = (
-    *("HEAD", "commondir", "config", "config.worktree", "index", "packed-refs", "shallow"),
-    *("info/attributes", "info/exclude", "info/grafts", "logs/HEAD"),
-    *("objects/info/alternates", "objects/info/commit-graph", "objects/pack/multi-pack-index"),
-)
 _SMALL = ("HEAD", "config", "packed-refs", "shallow")  # which git reads whole
 _MOST = 1024 * 1024  # bytes of a file of git's
 _INCLUDED = "aiaml/remote"  # what the configuration of every repository that we made includes
@@ -81,19 +75,6 @@ def is_ours(directory: Path) -> bool:
 def is_made_by_us(directory: Path) -> bool:
     """Whether this version or an earlier one made a `.git`, and not a person."""
     return not directory.is_symlink() and _INCLUDED in config_of(directory)
-
-
-def check_files(directory: Path) -> None:
-    """See that git in a git directory will wait for no pipe.
-
-    Raises:
-        NotOurs: there is one.
-    """
-    for name in _READ:
-        check_end(directory / name)
-    for found, _, refs in os.walk(directory / "refs"):
-        for name in refs:
-            check_end(Path(found, name))
 
 
 def check_ours(directory: Path) -> None:

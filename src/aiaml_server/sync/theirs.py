@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from aiaml_server.files import check_own, own_directory, read_own, replace_atomic
+from aiaml_server.files import check_git, check_own, own_directory, read_own, replace_atomic
 from aiaml_server.storage.store import Stamp
 from aiaml_server.sync import place
 from aiaml_server.sync.command import Git, GitFailed
@@ -58,7 +58,7 @@ class Theirs:
         index = self._index()
         if not index or not index.exists():
             return False
-        place.check_files(index.parent)
+        check_git(index.parent)
         its = {"GIT_DIR": str(index.parent)}
         try:
             return bool(git.run("ls-files", "--unmerged", "-z", variables=its))

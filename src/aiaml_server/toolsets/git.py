@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
+from aiaml_server.errors import MalformedFile, NotOurs
+from aiaml_server.files import check_git, read_regular
 from aiaml_server.storage.programs import find
 
 _SECONDS = 30.0
+_MOST_NAMED = 4096  # bytes of a file that names the git directory
 _SILENT = 60.0  # seconds in which a directory is not asked again where git did not end
 _SAFELY = (
     *("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}"),
@@ -30,6 +34,8 @@ def ask(
 ) -> subprocess.CompletedProcess[bytes] | None:
     """Return how git ended in a directory; None where there is no git, or it does not end in time.
 
+    It is not asked where it would wait for a pipe among its own files.
+
     Filters of the repository would be run by what compares files with commits, such as `git diff`
     and `git status`: these are not to be asked for.
     """
@@ -37,6 +43,10 @@ def ask(
     if not program or Path(program).is_relative_to(root):
         return None
     if time.monotonic() < _silent.get(root, 0.0):
+        return None
+    try:
+        check_git(_directory(root))
+    except NotOurs:
         return None
     # Variables such as GIT_DIR, which a hook is given, would lead to another repository.
     environ = {
@@ -58,3 +68,13 @@ def ask(
         return None
     except (OSError, ValueError):
         return None
+
+
+def _directory(root: str) -> Path:
+    """Return the git directory that git will find; one that is not there where there is none."""
+    places = (each / ".git" for each in (Path(root), *Path(root).parents))
+    found = next((each for each in places if os.path.lexists(each)), Path(root, ".git"))
+    with suppress(OSError, MalformedFile):
+        said = read_regular(os.fspath(found), _MOST_NAMED).decode("utf-8", "surrogateescape")
+        return found.parent / said.removeprefix("gitdir:").strip()
+    return found

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aiaml_server.files import Lock, check_own, read_own, replace_atomic
+from aiaml_server.files import Lock, check_git, check_own, read_own, replace_atomic
 from aiaml_server.sync import place
 from aiaml_server.sync.command import Git, GitFailed
 from aiaml_server.sync.forgetting.erasure import present
@@ -91,7 +91,7 @@ def holders(repository: Repository, files: Iterable[bytes]) -> list[str]:
     theirs = place.persons(repository.base)
     if theirs and wanted:
         directory, _ = place.git_directories(theirs)
-        place.check_files(directory)
+        check_git(directory)
         its = Git(repository.base)
         its.variables["GIT_DIR"] = str(directory)
         found += [f"the repository in {theirs}"] if present(its, wanted) else []

@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aiaml_server.format.invisible import marked, marked_line
+from aiaml_server.format.invisible import inert, inert_json, marked, marked_line
 from aiaml_server.format.spreadsheet import as_csv
 from aiaml_server.toolsets.citations.command import (
     COULD_NOT,
@@ -40,23 +40,27 @@ class BareScreen(Screen):
 
     def out(self, line: str) -> None:
         """Show a line of an answer."""
-        sys.stdout.write(f"{marked_line(line)}\n")
+        sys.stdout.write(f"{inert(marked_line(line))}\n")
+
+    def out_command(self, text: str) -> None:
+        """Show a line that GitHub obeys, by what stands behind its `::`."""
+        sys.stdout.write(f"::{inert(marked_line(text))}\n")
 
     def out_text(self, text: str) -> None:
         """Show an answer of several lines."""
-        sys.stdout.write(f"{marked(text)}\n")
+        sys.stdout.write(f"{inert(marked(text))}\n")
 
     out_source = out_text
 
     def note(self, line: str) -> None:
         """Show a line that is not the answer."""
-        sys.stderr.write(f"{marked_line(line)}\n")
+        sys.stderr.write(f"{inert(marked_line(line))}\n")
 
     fail = note
 
     def out_json(self, value: Any) -> None:
         """Show an answer for programs, in ASCII."""
-        sys.stdout.write(f"{json.dumps(value, indent=2)}\n")
+        sys.stdout.write(f"{inert_json(json.dumps(value, indent=2))}\n")
 
     def out_csv(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Show rows for a spreadsheet, in UTF-8."""
@@ -67,7 +71,7 @@ class BareScreen(Screen):
         """Ask; whoever says no, or is not there, ends the verb."""
         if not sys.stdin.isatty():
             raise Refused("there is no terminal to ask on; `--yes` says yes")
-        sys.stderr.write(f"{marked_line(question)} [y/N]: ")
+        sys.stderr.write(f"{inert(marked_line(question))} [y/N]: ")
         sys.stderr.flush()
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             raise Kept("nothing was changed")

@@ -39,11 +39,14 @@ VALID, STALE, COULD_NOT = 0, 1, 2
 class Screen(Protocol):
     """Where the verbs show things; what is shown is made safe there.
 
-    A line stays one, whatever is in it: CI obeys lines that begin with certain words.
+    A line stays one, whatever is in it, and CI obeys none but `out_command`'s.
     """
 
     def out(self, line: str) -> None:
         """Show a line of an answer."""
+
+    def out_command(self, text: str) -> None:
+        """Show a line that GitHub obeys, by what stands behind its `::`."""
 
     def out_text(self, text: str) -> None:
         """Show an answer of several lines."""
@@ -297,7 +300,7 @@ def _verify(screen: Screen, given: Mapping[str, Any]) -> int:
         return COULD_NOT
     if given["format"] == "github":
         for line in _annotations(results, broken):
-            screen.out(line)
+            screen.out_command(line)
     elif given["json"] or given["format"] == "json":
         stated = [answers.verified(memories, each) for each in results]
         stale = sum(bool(each.stale) for each in results)
@@ -315,10 +318,12 @@ def _verify(screen: Screen, given: Mapping[str, Any]) -> int:
 def _verify_changed(screen: Screen, given: Mapping[str, Any], memories: Memories) -> int:
     """Verify what a change touches; stale counts what the change has made so."""
     paths, past = memories.changed(given["changed"])
+    unread = memories.unread(past)
     touched = [each.id for each in memories.list().memories.values() if cites(each, set(paths))]
     results, broken = memories.verify_all(
         touched, given["update"], given["update"], times=BY_A_PERSON
     )
+    broken |= unread
     made = [
         each.memory.id
         for each in results
@@ -329,7 +334,7 @@ def _verify_changed(screen: Screen, given: Mapping[str, Any], memories: Memories
         screen.out_json({"changed": list(paths), "made_stale": made, "memories": stated})
     elif given["format"] == "github":
         for line in _annotations(results, broken):
-            screen.out(line)
+            screen.out_command(line)
     else:
         _report(screen, results, broken)
     counts = f"{len(results)} touched by what changed since {given['changed']}"
@@ -389,7 +394,7 @@ def _report_one(screen: Screen, result: Verified) -> None:
 
 
 def _annotations(results: Sequence[Verified], broken: Mapping[str, str]) -> list[str]:
-    """Return the lines that GitHub shows beside the memories' files."""
+    """Return, without their `::`, the lines that GitHub shows beside the memories' files."""
     lines = []
     for result in results:
         for each in result.checked:
@@ -411,7 +416,7 @@ def _annotation(level: str, path: str, title: str, text: str) -> str:
             value = value.replace(each, f"%{ord(each):02X}")
         return value
 
-    return f"::{level} file={escaped(path, ':,')},title={escaped(title, ':,')}::{escaped(text)}"
+    return f"{level} file={escaped(path, ':,')},title={escaped(title, ':,')}::{escaped(text)}"
 
 
 def _graph(screen: Screen, given: Mapping[str, Any]) -> int:

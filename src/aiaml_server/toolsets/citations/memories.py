@@ -16,7 +16,7 @@ from aiaml_server.format.leaks import Leak
 from aiaml_server.toolset import repair_surrogates
 from aiaml_server.toolsets.citations import REPOSITORY, graph
 from aiaml_server.toolsets.citations.citing import recorded
-from aiaml_server.toolsets.citations.config import DIRECTORY, NAME, Config, load
+from aiaml_server.toolsets.citations.config import DIRECTORY, NAME, Config, load, parse
 from aiaml_server.toolsets.citations.effort import Effort
 from aiaml_server.toolsets.citations.failures import (
     DiskError,
@@ -46,7 +46,7 @@ from aiaml_server.toolsets.citations.model import (
 from aiaml_server.toolsets.citations.notation import relative
 from aiaml_server.toolsets.citations.repository import changed_since
 from aiaml_server.toolsets.citations.search import Hit, arranged, merged, rank, successors
-from aiaml_server.toolsets.citations.sources import Past, Sources
+from aiaml_server.toolsets.citations.sources import Outside, Past, Sources, Unreadable
 from aiaml_server.toolsets.citations.store import MAX_HEAD, MOST_READ, Scan, Store
 from aiaml_server.toolsets.citations.verify import UNSEEN, Checked, check_all, confidence
 from aiaml_server.toolsets.owners import foreign
@@ -60,6 +60,7 @@ _NOT_LOOKED = "it names so many keys that no secret was looked for; verify it al
 _CANDIDATES = 50  # that an index is asked for
 BY_A_PERSON = 8  # times the work of a call, where a person or CI has typed what is waited for
 _PARTS = ("Fact", "Reasoning", "Action")
+_LOOKS_SO = re.compile(r"mem-.+-[0-9a-f]{8}\.(?:md|markdown)")
 _MOST_DAYS = 7  # between two dates of verification in a file
 _Value = TypeVar("_Value")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -539,6 +540,7 @@ class Memories:
         results = []
         asked = _few("memory_ids", ids, times * MOST)
         memories, broken = self.store.scan(asked, times=_TO_VERIFY if self.check_secrets else 2)
+        broken |= self.unread() if asked is None else {}
         for memory in memories.values():
             try:
                 results.append(self._verify(memory, sources, update_timestamp, update_lines))
@@ -547,6 +549,30 @@ class Memories:
             except NotFound:  # deleted meanwhile
                 continue
         return self._with_leaks(results, broken), broken
+
+    def unread(self, past: Sources | None = None) -> dict[str, str]:
+        """Return the directories in which files look like memories that the settings leave out.
+
+        They are looked for where memories are usually, where they are now and, with the files of
+        a commit, where they were then: else who changes the settings has none of them verified.
+        """
+        found: dict[str, str] = {}
+        then = {_directory_in(past)} if past else set()
+        for name in sorted({DIRECTORY, self.config.directory, *then}):
+            directory = self.store.root / name
+            if os.path.realpath(directory) != os.fspath(directory) or not directory.is_dir():
+                continue
+            own = self.store.directory
+            names = [each for each in os.listdir(directory) if _LOOKS_SO.fullmatch(each)]  # noqa: PTH208
+            if own.exists() and directory.samefile(own):
+                names = [each for each in names if not each.endswith(self.config.extension)]
+            if names:
+                found[name] = (
+                    f"{name}: {len(names)} that look like memories, such as {min(names)}, are not"
+                    f" read: {NAME} keeps them in {self.config.directory}, as"
+                    f" {self.config.extension}"
+                )
+        return found
 
     def _with_leaks(
         self, results: Sequence[Verified], broken: dict[str, str]
@@ -812,3 +838,11 @@ def _link(link: Link) -> Link:
     if not is_id(link.target):
         raise InvalidInput(f"links: target {link.target[:150]!r} must be a memory's id")
     return link
+
+
+def _directory_in(past: Sources) -> str:
+    """Return where memories were kept in a commit."""
+    for file in (NAME, f"{DIRECTORY}/{NAME}"):
+        with suppress(Unreadable, Outside, MalformedMemory):
+            return parse(past.get(file).text).directory
+    return DIRECTORY

@@ -192,6 +192,7 @@ def _fits(rule: _Rule, parts: Sequence[str], spend: Callable[[int], None]) -> bo
     wanted, here = rule.parts, rule.depth
     if len(wanted) == 2 and wanted[0] == "**":
         return _is_named(parts[-1], wanted[1], spend)
+    spend(100)
     at, any_directories, taken = 0, -1, 0
     while here < len(parts):
         if at < len(wanted) and wanted[at] == "**":
@@ -201,7 +202,7 @@ def _fits(rule: _Rule, parts: Sequence[str], spend: Callable[[int], None]) -> bo
             at += 1
             here += 1
         elif any_directories >= 0:
-            spend(50)
+            spend(100)
             taken += 1
             at, here = any_directories + 1, taken
         else:
@@ -212,7 +213,7 @@ def _fits(rule: _Rule, parts: Sequence[str], spend: Callable[[int], None]) -> bo
 def _is_named(name: str, wanted: str | re.Pattern[str], spend: Callable[[int], None]) -> bool:
     if isinstance(wanted, str):
         return name == wanted
-    spend(50 + len(name) * len(wanted.pattern) // 8)
+    spend(80 + len(name) * len(wanted.pattern) // 8)
     return wanted.match(name) is not None
 
 

@@ -24,7 +24,7 @@ from aiaml_server.toolsets.citations.repository import (
     tracked,
     walked,
 )
-from aiaml_server.toolsets.citations.tokens import FOR_LINTERS, Token, counting, scanned
+from aiaml_server.toolsets.citations.tokens import FOR_LINTERS, SCANNED, Token, counting, scanned
 
 MAX_FILE = 8 * 1024 * 1024  # bytes
 MAX_LINES = 200_000
@@ -91,6 +91,16 @@ def dense(line: str) -> str:
     return _LOOSE.sub(lambda each: each[1] or "", _INTO_TEXT.sub("", plain(line)))
 
 
+def _length(line: str) -> int:
+    """Return how many characters a line has that are no spaces."""
+    return len(line) - line.count(" ")
+
+
+def same(line: str, other: str) -> bool:
+    """Say whether two lines, plain, are the same but for blanks that are not between words."""
+    return line == other or (_length(line) == _length(other) and dense(line) == dense(other))
+
+
 class Source:
     """One file's lines, numbered from 1."""
 
@@ -136,22 +146,25 @@ class Source:
     def _find_dense(self, wanted: list[str]) -> list[int]:
         """Return the same where blanks count between words alone."""
         longest = max(_WORD.findall(wanted[0]), key=len, default="")
-        first, *rest = map(dense, wanted)
+        count, size = len(wanted), _length(wanted[0])
         self.spend(8 * len(self.lines) + len(self.text) // 4 + 10 * sum(map(len, wanted)))
         having = [at for at, line in enumerate(self.plain, 1) if longest in line]
-        self.spend(sum(200 + 10 * len(self.plain[at - 1]) for at in having))
-        found = [at for at in having if dense(self.plain[at - 1]) == first]
-        return [at for at in found if list(map(dense, self.plain[at : at + len(rest)])) == rest]
+        self.spend(sum(30 + len(self.plain[at - 1]) // 2 for at in having))
+        alike = [at for at in having if _length(self.plain[at - 1]) == size]
+        self.spend((500 + 40 * sum(map(len, wanted))) * len(alike))
+        return [at for at in alike if self._are_same(self.plain[at - 1 : at - 1 + count], wanted)]
+
+    @staticmethod
+    def _are_same(lines: Sequence[str], wanted: Sequence[str]) -> bool:
+        return len(lines) == len(wanted) and all(map(same, lines, wanted))
 
     def having(self, word: str) -> list[int]:
         """Return the lines that have a word, in order."""
         if word not in self._having:
             self.spend(10 * len(self.lines) + len(self.text) // 4)
-            self._having[word] = [
-                at
-                for at, line in enumerate(self.lines, 1)
-                if word in line and word in _WORD.findall(line)
-            ]
+            found = [at for at, line in enumerate(self.lines, 1) if word in line]
+            self.spend(sum(30 + 6 * len(self.lines[at - 1]) for at in found))
+            self._having[word] = [at for at in found if word in _WORD.findall(self.lines[at - 1])]
         return self._having[word]
 
     def within(self, number: int) -> str:
@@ -191,7 +204,7 @@ class Source:
     def tokens(self, first: int, last: int) -> list[Token]:
         """Return the tokens of some lines."""
         text = "\n".join(self.lines[first - 1 : last])
-        self.spend(500 + 60 * len(text))
+        self.spend(500 + SCANNED * len(text))
         return scanned(text, first, self.kind)
 
     def around(self, number: int, count: int = 1) -> tuple[str, str]:
@@ -355,7 +368,7 @@ class Sources:
         found = []
         self.spend(1000)
         for other, data in self._of_kind(endings).items() if kind else ():
-            self.spend(len(data) // 16)
+            self.spend(100 + len(data) // 6)
             if (
                 other != path
                 and wanted in data

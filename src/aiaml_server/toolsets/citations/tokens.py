@@ -66,6 +66,7 @@ _GOES_ON_WITH = {
 _ENDS_EARLY = {"return", "throw", "break", "continue", "yield", "async", "++", "--"}
 """What ends a statement of JavaScript where a line ends behind it (ECMA-262, 12.10)."""
 _MAY_BE_IN_BRACKETS = {"=", "return", "in", "if", "elif", "while", "assert", "import"}
+SCANNED = 200  # units of work for each character of which tokens are made
 _FEWEST = 3  # tokens that are looked for; fewer tell too little
 _AROUND = 3  # lines that are looked at beside those with the words
 _MOST_LINES = 80  # that a statement is followed over
@@ -103,15 +104,20 @@ def reformatted(
     """
     if source.kind not in _IN_BRACKETS and source.kind not in _ANYWHERE:
         return []
+    size = sum(map(len, wanted)) + len(before or "") + len(after or "")
     for first, last in ((None, None), (before, after), (None, after), (before, None)):
         if (first, last) != (None, None) and not (first or last):
             continue
+        source.spend(SCANNED * size)
         asked = _Asked.of(source.kind, wanted, first, last)
         found = set(asked.places(source)) if asked else set()
         if left := sorted(each for each in found if each[0] not in others):
             return left
+    if source.kind not in _PYTHON:
+        return []
+    source.spend(SCANNED * size)
     asked = _Asked.of(source.kind, wanted, None, None)
-    return list(asked.annotated(source)) if asked and source.kind in _PYTHON else []
+    return list(asked.annotated(source)) if asked else []
 
 
 class _Asked(NamedTuple):

@@ -8,7 +8,16 @@ from typing import Any
 import click
 
 from aiaml_server.format.invisible import marked_line
-from aiaml_server.terminal import confirm, note, out, out_json, out_rows, plural, wrapped
+from aiaml_server.terminal import (
+    confirm,
+    note,
+    out,
+    out_command,
+    out_json,
+    out_rows,
+    plural,
+    wrapped,
+)
 from aiaml_server.toolset import Finding, Note
 from aiaml_server.toolsets.citations import MANIFEST, REPOSITORY
 from aiaml_server.toolsets.citations.command import VERBS, Option, Screen, Verb, run
@@ -25,6 +34,10 @@ class _Screen(Screen):
     def out(self, line: str) -> None:
         """Show a line of an answer."""
         out(wrapped(marked_line(line), _HANG))
+
+    def out_command(self, text: str) -> None:
+        """Show a line that GitHub obeys, by what stands behind its `::`."""
+        out_command(text)
 
     def out_text(self, text: str) -> None:
         """Show an answer of several lines."""

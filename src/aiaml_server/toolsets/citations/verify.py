@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
+from itertools import islice
 from typing import Any, NamedTuple
 
 from aiaml_server.toolsets.citations.effort import TooMuch
@@ -17,8 +18,8 @@ from aiaml_server.toolsets.citations.sources import (
     Sources,
     Unreadable,
     Unseen,
-    dense,
     plain,
+    same,
 )
 from aiaml_server.toolsets.citations.tokens import reformatted
 
@@ -305,11 +306,7 @@ def _agreeing(source: Source, at: int, wanted: Sequence[str], citation: Citation
         return []
     now = source.around(at, len(wanted))
     kept = citation.before or "", citation.after or ""
-    return [
-        each
-        for each, is_now in zip(kept, now, strict=True)
-        if each and (each == is_now or dense(each) == dense(is_now))
-    ]
+    return [each for each, is_now in zip(kept, now, strict=True) if each and same(each, is_now)]
 
 
 def _parts(source: Source, wanted: str, line: int | None) -> list[int]:
@@ -470,7 +467,8 @@ def likest(source: Source, citation: Citation) -> int:
     pieces = _PIECE.findall(wanted)[:_COMPARED]
 
     def rating(at: int) -> tuple[float, int]:
-        now = _PIECE.findall(source.plain[at - 1])[:_COMPARED]
+        found = _PIECE.finditer(source.plain[at - 1])  # of a line that may be very long
+        now = [each[0] for each in islice(found, _COMPARED)]
         source.spend(50 * len(pieces) * len(now))
         blocks = SequenceMatcher(None, pieces, now, autojunk=False).get_matching_blocks()
         shared = sum(each.size for each in blocks)

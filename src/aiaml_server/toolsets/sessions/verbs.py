@@ -25,6 +25,7 @@ from aiaml_server.terminal import (
     dim,
     note,
     out,
+    out_command,
     out_json,
     out_rows,
     plural,
@@ -184,7 +185,7 @@ def check_(paths: Sequence[str], against: str | None, form: str | None, data: st
     problems = sum(remark.level == "error" for _, remark in found)
     if form == "github":
         for file, remark in found:
-            out(_annotation(file, remark))
+            out_command(_annotation(file, remark))
         return NOTHING if problems else DONE
     if data or form == "json":
         rows = [{"path": str(file), **remark._asdict()} for file, remark in found]
@@ -203,7 +204,7 @@ def check_(paths: Sequence[str], against: str | None, form: str | None, data: st
 
 
 def _annotation(path: Path, remark: Any) -> str:
-    """Return the line that GitHub shows beside a file; nothing in it begins another one."""
+    """Return, without its `::`, the line that GitHub shows beside a file; it begins no other."""
 
     def escaped(value: str, more: str = "") -> str:
         for each in f"%\r\n{more}":
@@ -211,7 +212,7 @@ def _annotation(path: Path, remark: Any) -> str:
         return value
 
     file = escaped(_shown(path).replace(os.sep, "/"), ":,")
-    return f"::{remark.level} file={file},line={remark.line}::{escaped(marked_line(remark.what))}"
+    return f"{remark.level} file={file},line={remark.line}::{escaped(marked_line(remark.what))}"
 
 
 def _note_unasked(roots: Iterable[Path]) -> None:
