@@ -547,12 +547,31 @@ def endless(database: Path) -> None:
     plant(database, f"UPDATE sqlite_schema SET rootpage = {first} WHERE rootpage = {root}")  # noqa: S608
 
 
+def wide_tables(database: Path) -> None:
+    """Have 2,500 tables of 1,999 columns, all of which SQLite reads at the first statement."""
+    plant(database, TABLES.format("i || '(' || columns || ')'", 2_500))
+
+
+def many_tables(database: Path) -> None:
+    """Have 50,000 tables, whose names SQLite looks through for each."""
+    plant(database, TABLES.format("i || '(a)'", 50_000))
+
+
+TABLES = """
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1999),
+wide(columns) AS (SELECT group_concat('c' || i) FROM n),
+t(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM t WHERE i < {1})
+INSERT INTO sqlite_schema SELECT 'table', 't' || i, 't' || i, 2, 'CREATE TABLE t' || {0}
+FROM t, wide
+"""
 PLANTED: dict[str, Callable[[Path], None]] = {
     "healthy": healthy,
     "a row of 500 MB": large_row,
     "a key of 500 MB": large_key,
     "rows of 15 MB": many_rows,
     "pages without end": endless,
+    "wide tables": wide_tables,
+    "many tables": many_tables,
     **{
         name: lambda database, name=name: plant(database, SCHEMAS[name])  # type: ignore[misc]
         for name in ("check", "generated", "expression")
@@ -722,6 +741,21 @@ def test_import_of_pages_without_end_ends(source: Path) -> None:
     (skipped,) = json.loads(imported(source))["skipped"]
     assert "come again" in skipped["reason"]
     assert os.times().children_user - begun < 30
+
+
+@linux
+@pytest.mark.parametrize("planted", [wide_tables, many_tables], ids=["wide", "many"])
+@pytest.mark.parametrize("name", ["db", "claude-mem.db"])
+def test_import_of_many_tables_costs_little(
+    source: Path, planted: Callable[[Path], None], name: str
+) -> None:
+    """SQLite reads them all at the first statement, and is broken off."""
+    source = source.rename(source.with_name(name))
+    planted(source)
+    begun = os.times().children_user
+    (skipped,) = json.loads(imported(source))["skipped"]
+    quick(os.times().children_user - begun, 2)
+    assert "it is no database of" in skipped["reason"]
 
 
 @linux
