@@ -16,6 +16,7 @@ from typing import Any
 import apsw
 import pytest
 
+from aiaml_server import terminal
 from aiaml_server.errors import NotOurs
 from aiaml_server.storage.journal import check_beside
 from aiaml_server.toolsets.semantic import Memories, failures
@@ -284,6 +285,59 @@ def test_damaged_row_is_named_and_left_out(
         assert "read global:2 Damaged" in log
         (told,) = [each for each in checks({}) if each.level == "error"]
         assert "global:2 holds a value of another kind" in told.found
+
+
+BAD = """
+WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 999 + {})
+INSERT INTO memories (id, content, content_hash, embedding_model, priority, created_at, updated_at)
+SELECT i, cast(x'ff' AS TEXT), i, '', 'CORE', '2027-01-01 00:00:00', '2027-01-01 00:00:00' FROM n
+"""
+
+
+def test_damaged_rows_hide_no_good_ones(project: Path) -> None:
+    """However many are newer and of a higher priority: a list, a hook, an export go on."""
+    plant(project / ".memory" / "db", BAD.format(2_500))
+    with closing(ask(project)) as memories:
+        page = memories.list(limit=15)
+        assert len(page.memories) == 15
+        assert page.warnings[0].startswith("without project:3499, project:3498")
+        assert "and 2,495 more: damaged" in page.warnings[0]
+        rest = memories.list(limit=15, cursor=page.next_cursor)
+        found = {each.content for each in (*page.memories, *rest.memories)}
+        assert found == set(FACTS)
+        assert rest.next_cursor is None and not rest.warnings
+        assert {each.content for each in memories.every()} == set(FACTS)
+    begun = json.loads(aiaml(project, "semantic", "hook", "SessionStart", given={}))
+    assert "about tea" in begun["hookSpecificOutput"]["additionalContext"]
+    target = project / "out.jsonl"
+    command = [sys.executable, "-m", "aiaml_server", "semantic", "export", str(target)]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    assert done.returncode == terminal.REFUSED
+    assert "and 2,495 more: damaged" in done.stderr
+    assert len(target.read_text("utf-8").splitlines()) == len(FACTS)
+
+
+def test_damaged_rows_alone_are_no_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An export that finds nothing but damage says so."""
+    with closing(opened_at_home(tmp_path, monkeypatch)) as memories:
+        memories.store("tea")
+    plant(tmp_path / ".memory" / "db", "UPDATE memories SET content = x'ff'")
+    command = [sys.executable, "-m", "aiaml_server", "semantic", "export", "out.jsonl"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == terminal.REFUSED
+    assert "without global:1: damaged" in done.stderr
+
+
+def test_damaged_rows_without_end_are_refused(project: Path) -> None:
+    """More than anybody's accident makes are the damage of the whole, which costs little."""
+    plant(project / ".memory" / "db", BAD.format(100_000))
+    with closing(ask(project)) as memories:
+
+        def refused() -> None:
+            with pytest.raises(failures.Damaged, match="10,000 of its memories"):
+                memories.list()
+
+        quick(seconds(refused), 1)
 
 
 def test_damaged_row_can_be_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
