@@ -21,6 +21,7 @@ from aiaml_server.errors import NotOurs
 from aiaml_server.storage.journal import check_beside
 from aiaml_server.toolsets.semantic import Memories, failures
 from aiaml_server.toolsets.semantic.checking import checks
+from aiaml_server.toolsets.semantic.duplicates import near
 from aiaml_server.toolsets.semantic.excerpt import excerpts
 from aiaml_server.toolsets.semantic.memory import Draft
 from clock import quick
@@ -483,6 +484,25 @@ def test_damaged_project_takes_nothing_of_the_person(home: Path, damage: str) ->
     if damage in REFUSED.values():
         said = aiaml(shop, "semantic", "search", "tea")
         assert "tea is mine" in said and "mistake in the program" not in said
+
+
+def test_planted_sequence_is_no_full_disk(tmp_path: Path) -> None:
+    """What numbers were given last is found in the tables themselves."""
+    with closing(Memories(tmp_path / ".memory", None, Ready(Toy()), SMALL)) as memories:
+        memories.store("tea")
+        memories.update("global:1", tags=["drink"])
+    plant(tmp_path / ".memory" / "db", f"UPDATE sqlite_sequence SET seq = {2**63 - 1}")  # noqa: S608
+    with closing(Memories(tmp_path / ".memory", None, Ready(Toy()), SMALL)) as memories:
+        assert memories.store("coffee").memory.id == "global:2"
+        assert memories.update("global:1", tags=["hot"]).change == "global#2"
+
+
+def test_planted_vectors_without_length_are_near_nothing() -> None:
+    """Nor do they hide what is near, or warn of a division."""
+    pytest.importorskip("numpy")
+    planted = [(1.0, 0.0), (0.0, 0.0), (3e38, 3e38), (float("nan"), 0.0), (1.0, 0.0)]
+    vectors = [struct.pack("<2f", *each) for each in planted]
+    assert [(each.first, each.second) for each in near("abcde", vectors, 0.9)] == [("a", "e")]
 
 
 @pytest.mark.parametrize("value", ["replace(hex(zeroblob(2500000)), '00', 'xx')", "x'ff'"])

@@ -143,6 +143,10 @@ INSERT INTO memories (
 """
 
 
+_NUMBERED = "UPDATE sqlite_sequence SET seq = 0 WHERE seq = ?"
+"""Behind the last number SQLite says that the disk is full; from 0 it looks into the table."""
+
+
 class Author(NamedTuple):
     """What made a vector: a model, its build and its width."""
 
@@ -228,6 +232,7 @@ class Database:
         with self._lock, _translated(self.path):
             sql = self._open(create=True)
             with _transaction(sql):
+                sql.execute(_NUMBERED, (LAST,))
                 yield sql
 
     # --- opening ----------------------------------------------------------------------------------
@@ -479,9 +484,6 @@ class Database:
         self.forget_vectors(sql, number)
         sql.execute("DELETE FROM imports WHERE memory_id = ?", (number,))
         sql.execute("DELETE FROM memories WHERE id = ?", (number,))
-        if number == LAST:
-            highest = "(SELECT coalesce(max(id), 0) FROM memories)"
-            sql.execute(f"UPDATE sqlite_sequence SET seq = {highest} WHERE name = 'memories'")
 
     def _index(self, sql: apsw.Connection, number: int) -> None:
         """Add a memory's words, whose text and tags may have changed."""
