@@ -16,10 +16,12 @@ from typing import Any
 import apsw
 import pytest
 
+from aiaml_server import terminal
 from aiaml_server.errors import NotOurs
 from aiaml_server.storage.journal import check_beside
 from aiaml_server.toolsets.semantic import Memories, failures
 from aiaml_server.toolsets.semantic.checking import checks
+from aiaml_server.toolsets.semantic.duplicates import near
 from aiaml_server.toolsets.semantic.excerpt import excerpts
 from aiaml_server.toolsets.semantic.memory import Draft
 from clock import quick
@@ -286,6 +288,59 @@ def test_damaged_row_is_named_and_left_out(
         assert "global:2 holds a value of another kind" in told.found
 
 
+BAD = """
+WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 999 + {})
+INSERT INTO memories (id, content, content_hash, embedding_model, priority, created_at, updated_at)
+SELECT i, cast(x'ff' AS TEXT), i, '', 'CORE', '2027-01-01 00:00:00', '2027-01-01 00:00:00' FROM n
+"""
+
+
+def test_damaged_rows_hide_no_good_ones(project: Path) -> None:
+    """However many are newer and of a higher priority: a list, a hook, an export go on."""
+    plant(project / ".memory" / "db", BAD.format(2_500))
+    with closing(ask(project)) as memories:
+        page = memories.list(limit=15)
+        assert len(page.memories) == 15
+        assert page.warnings[0].startswith("without project:3499, project:3498")
+        assert "and 2,495 more: damaged" in page.warnings[0]
+        rest = memories.list(limit=15, cursor=page.next_cursor)
+        found = {each.content for each in (*page.memories, *rest.memories)}
+        assert found == set(FACTS)
+        assert rest.next_cursor is None and not rest.warnings
+        assert {each.content for each in memories.every()} == set(FACTS)
+    begun = json.loads(aiaml(project, "semantic", "hook", "SessionStart", given={}))
+    assert "about tea" in begun["hookSpecificOutput"]["additionalContext"]
+    target = project / "out.jsonl"
+    command = [sys.executable, "-m", "aiaml_server", "semantic", "export", str(target)]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    assert done.returncode == terminal.REFUSED
+    assert "and 2,495 more: damaged" in done.stderr
+    assert len(target.read_text("utf-8").splitlines()) == len(FACTS)
+
+
+def test_damaged_rows_alone_are_no_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An export that finds nothing but damage says so."""
+    with closing(opened_at_home(tmp_path, monkeypatch)) as memories:
+        memories.store("tea")
+    plant(tmp_path / ".memory" / "db", "UPDATE memories SET content = x'ff'")
+    command = [sys.executable, "-m", "aiaml_server", "semantic", "export", "out.jsonl"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == terminal.REFUSED
+    assert "without global:1: damaged" in done.stderr
+
+
+def test_damaged_rows_without_end_are_refused(project: Path) -> None:
+    """More than anybody's accident makes are the damage of the whole, which costs little."""
+    plant(project / ".memory" / "db", BAD.format(100_000))
+    with closing(ask(project)) as memories:
+
+        def refused() -> None:
+            with pytest.raises(failures.Damaged, match="10,000 of its memories"):
+                memories.list()
+
+        quick(seconds(refused), 1)
+
+
 def test_damaged_row_can_be_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As doctor says."""
     with closing(opened_at_home(tmp_path, monkeypatch)) as memories:
@@ -431,6 +486,25 @@ def test_damaged_project_takes_nothing_of_the_person(home: Path, damage: str) ->
         assert "tea is mine" in said and "mistake in the program" not in said
 
 
+def test_planted_sequence_is_no_full_disk(tmp_path: Path) -> None:
+    """What numbers were given last is found in the tables themselves."""
+    with closing(Memories(tmp_path / ".memory", None, Ready(Toy()), SMALL)) as memories:
+        memories.store("tea")
+        memories.update("global:1", tags=["drink"])
+    plant(tmp_path / ".memory" / "db", f"UPDATE sqlite_sequence SET seq = {2**63 - 1}")  # noqa: S608
+    with closing(Memories(tmp_path / ".memory", None, Ready(Toy()), SMALL)) as memories:
+        assert memories.store("coffee").memory.id == "global:2"
+        assert memories.update("global:1", tags=["hot"]).change == "global#2"
+
+
+def test_planted_vectors_without_length_are_near_nothing() -> None:
+    """Nor do they hide what is near, or warn of a division."""
+    pytest.importorskip("numpy")
+    planted = [(1.0, 0.0), (0.0, 0.0), (3e38, 3e38), (float("nan"), 0.0), (1.0, 0.0)]
+    vectors = [struct.pack("<2f", *each) for each in planted]
+    assert [(each.first, each.second) for each in near("abcde", vectors, 0.9)] == [("a", "e")]
+
+
 @pytest.mark.parametrize("value", ["replace(hex(zeroblob(2500000)), '00', 'xx')", "x'ff'"])
 def test_planted_project_id_is_never_written(project: Path, value: str) -> None:
     """What could be no name is damage, of which nothing is stored; the file is as it was."""
@@ -547,12 +621,31 @@ def endless(database: Path) -> None:
     plant(database, f"UPDATE sqlite_schema SET rootpage = {first} WHERE rootpage = {root}")  # noqa: S608
 
 
+def wide_tables(database: Path) -> None:
+    """Have 2,500 tables of 1,999 columns, all of which SQLite reads at the first statement."""
+    plant(database, TABLES.format("i || '(' || columns || ')'", 2_500))
+
+
+def many_tables(database: Path) -> None:
+    """Have 50,000 tables, whose names SQLite looks through for each."""
+    plant(database, TABLES.format("i || '(a)'", 50_000))
+
+
+TABLES = """
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1999),
+wide(columns) AS (SELECT group_concat('c' || i) FROM n),
+t(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM t WHERE i < {1})
+INSERT INTO sqlite_schema SELECT 'table', 't' || i, 't' || i, 2, 'CREATE TABLE t' || {0}
+FROM t, wide
+"""
 PLANTED: dict[str, Callable[[Path], None]] = {
     "healthy": healthy,
     "a row of 500 MB": large_row,
     "a key of 500 MB": large_key,
     "rows of 15 MB": many_rows,
     "pages without end": endless,
+    "wide tables": wide_tables,
+    "many tables": many_tables,
     **{
         name: lambda database, name=name: plant(database, SCHEMAS[name])  # type: ignore[misc]
         for name in ("check", "generated", "expression")
@@ -722,6 +815,21 @@ def test_import_of_pages_without_end_ends(source: Path) -> None:
     (skipped,) = json.loads(imported(source))["skipped"]
     assert "come again" in skipped["reason"]
     assert os.times().children_user - begun < 30
+
+
+@linux
+@pytest.mark.parametrize("planted", [wide_tables, many_tables], ids=["wide", "many"])
+@pytest.mark.parametrize("name", ["db", "claude-mem.db"])
+def test_import_of_many_tables_costs_little(
+    source: Path, planted: Callable[[Path], None], name: str
+) -> None:
+    """SQLite reads them all at the first statement, and is broken off."""
+    source = source.rename(source.with_name(name))
+    planted(source)
+    begun = os.times().children_user
+    (skipped,) = json.loads(imported(source))["skipped"]
+    quick(os.times().children_user - begun, 2)
+    assert "it is no database of" in skipped["reason"]
 
 
 @linux

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
+from time import thread_time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aiaml_server.errors import MalformedFile, said_by_system
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 _MOST_DATABASE = 256 * 1024 * 1024  # bytes: some 60,000 memories
 _MOST_VALUE = 1024 * 1024  # bytes: of a text of 50,000 characters, and of its row
+_MOST_COLUMNS = 100  # of a table of theirs
+_MOST_PART = 16 * 1024  # bytes of a part of their schema
+_MOST_SCHEMA = 0.1  # seconds that SQLite may take for all of it, where names alone may take minutes
+_STEPS_AT_ONCE = 70  # of its machine, after which it is looked: some ten parts of a schema
 _FIRST = -(2**63) - 1  # before every number of a row
 
 
@@ -163,9 +168,20 @@ def _opened(path: Path) -> sqlite3.Connection:
     import sqlite3  # noqa: PLC0415
 
     database = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
-    if sys.version_info >= (3, 11):  # before, the file's size is the limit
-        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_VALUE)
     database.text_factory = bytes  # a text may be no UTF-8
+    if sys.version_info >= (3, 11):  # before, the file's size is the limit
+        database.setlimit(sqlite3.SQLITE_LIMIT_COLUMN, _MOST_COLUMNS)
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_PART)
+    end = thread_time() + _MOST_SCHEMA
+    database.set_progress_handler(lambda: thread_time() > end, _STEPS_AT_ONCE)
+    try:
+        database.execute("SELECT 1 FROM sqlite_master LIMIT 0")  # at which it reads the schema
+    except sqlite3.Error:
+        database.close()
+        raise
+    database.set_progress_handler(None, 0)
+    if sys.version_info >= (3, 11):
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_VALUE)
     database.execute("PRAGMA trusted_schema = OFF")
     return database
 

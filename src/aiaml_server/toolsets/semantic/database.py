@@ -45,6 +45,8 @@ MOST_FILE = 2 * 1024**3  # bytes: half a million memories
 MOST_VALUE = 16 * 1024**2  # bytes: twice the vectors of a chunk, 256 of 8,192 numbers
 MOST_STEPS = 10_000_000, 8  # of SQLite's machine that one use may take, and more for each byte
 STEPS_AT_ONCE = 1_000_000  # after which it is looked whether there were too many
+MOST_SCHEMA = 500  # of its machine's steps, for all of a schema; ours takes 250
+MOST_PART = 32, 2048  # columns and bytes that a part of it may have; the longest of ours 19 and 576
 MOST_HEAP = 128 * 1024**2  # bytes that SQLite may take; a key of an index is read whole
 
 _SPECIFIED = """
@@ -141,6 +143,10 @@ INSERT INTO memories (
 """
 
 
+_NUMBERED = "UPDATE sqlite_sequence SET seq = 0 WHERE seq = ?"
+"""Behind the last number SQLite says that the disk is full; from 0 it looks into the table."""
+
+
 class Author(NamedTuple):
     """What made a vector: a model, its build and its width."""
 
@@ -226,6 +232,7 @@ class Database:
         with self._lock, _translated(self.path):
             sql = self._open(create=True)
             with _transaction(sql):
+                sql.execute(_NUMBERED, (LAST,))
                 yield sql
 
     # --- opening ----------------------------------------------------------------------------------
@@ -303,10 +310,11 @@ class Database:
         sql.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         sql.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
         sql.config(apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0)
-        sql.set_progress_handler(self._goes_on_too_long, STEPS_AT_ONCE)
         sql.set_busy_handler(_Patience())
         if self.path.stat().st_size > MOST_FILE:
             raise Damaged(f"{self.path} is larger than {MOST_FILE >> 30} GiB")
+        self._read_schema(sql)
+        sql.set_progress_handler(self._goes_on_too_long, STEPS_AT_ONCE)
         for pragma in (
             "trusted_schema = OFF",
             "cell_size_check = ON",
@@ -328,6 +336,27 @@ class Database:
         )
         self.problem = _load_extension(sql)
         self._migrate(sql)
+
+    def _read_schema(self, sql: apsw.Connection) -> None:
+        """Have SQLite read the schema, all of which it does at the first statement.
+
+        Raises:
+            Damaged: it is longer than ours, where names alone may take minutes.
+        """
+        import apsw  # noqa: PLC0415 (an extra)
+
+        kinds = apsw.SQLITE_LIMIT_COLUMN, apsw.SQLITE_LIMIT_LENGTH
+        before = [sql.limit(*each) for each in zip(kinds, MOST_PART, strict=True)]
+        sql.set_progress_handler(lambda: True, MOST_SCHEMA)
+        try:
+            rows(sql, "SELECT 1 FROM sqlite_schema LIMIT 0")
+        except (apsw.InterruptError, apsw.TooBigError) as error:
+            raise Damaged(
+                f"{self.path} holds more tables than this program makes, or larger ones",
+                "Move the file away, or look at who put it there.",
+            ) from error
+        for each in zip(kinds, before, strict=True):
+            sql.limit(*each)
 
     def _goes_on_too_long(self) -> bool:
         """Say whether to break off: a tree of pages may name one of them any number of times.
@@ -455,9 +484,6 @@ class Database:
         self.forget_vectors(sql, number)
         sql.execute("DELETE FROM imports WHERE memory_id = ?", (number,))
         sql.execute("DELETE FROM memories WHERE id = ?", (number,))
-        if number == LAST:
-            highest = "(SELECT coalesce(max(id), 0) FROM memories)"
-            sql.execute(f"UPDATE sqlite_sequence SET seq = {highest} WHERE name = 'memories'")
 
     def _index(self, sql: apsw.Connection, number: int) -> None:
         """Add a memory's words, whose text and tags may have changed."""

@@ -77,7 +77,9 @@ def near(names: Sequence[str], vectors: Sequence[bytes], threshold: float) -> li
     if not names:
         return []
     unit = np.frombuffer(b"".join(vectors), "<f4").reshape(len(names), -1)
-    unit = unit / np.linalg.norm(unit, axis=1, keepdims=True)
+    with np.errstate(all="ignore"):  # one that somebody planted has no length, and is near nothing
+        unit = unit / np.linalg.norm(unit, axis=1, keepdims=True)
+    unit = np.where(np.isfinite(unit), unit, 0)
     pairs = []
     for start in range(0, len(names), _BLOCK):
         cosines = unit[start : start + _BLOCK] @ unit[start:].T

@@ -18,7 +18,6 @@ from aiaml_server.toolsets.semantic.failures import AlreadyThere, InvalidInput, 
 from aiaml_server.toolsets.semantic.filters import KEYS, Filters, behind, cursor_of
 from aiaml_server.toolsets.semantic.journal import FORGOTTEN, as_text, fields_of
 from aiaml_server.toolsets.semantic.memory import (
-    COLUMNS,
     LIMITS,
     MOST_HITS,
     MOST_LISTED,
@@ -605,7 +604,6 @@ class Memories:
         warnings: list[str] = []
         found: list[tuple[tuple[Any, ...], Memory]] = []
         total = 0
-        more = False
         for database in self._opened.readable(filters, warnings):
             wanted = where or "true"
             with self._opened.reading(database, filters, warnings) as sql:
@@ -617,34 +615,35 @@ class Memories:
                     values |= {"scope": database.name, **dict(
                         zip(("key", "created", "of", "number"), after, strict=True)
                     )}  # fmt: skip
-                order = f"ORDER BY {key} DESC, created_at DESC, id DESC LIMIT {limit + 1}"
-                held = rows(
-                    sql,
-                    f"SELECT {COLUMNS}, {memory.guarded(key)}, {memory.guarded('created_at')}"
-                    " FROM memories WHERE id IN"
-                    f" (SELECT id FROM memories WHERE {wanted} {order}) {order}",
-                    values,
-                )
-            more = more or len(held) > limit
-            for each, keys in self._opened.whole(database, held, warnings):
-                first, created = (memory.decoded(e) if isinstance(e, bytes) else e for e in keys)
-                found.append(((first, created, database.name, each.number), each))
+                order = f"ORDER BY {key} DESC, created_at DESC, id DESC"
+                question = f"SELECT id FROM memories WHERE {wanted} {order}"
+                besides = f"{memory.guarded(key)}, {memory.guarded('created_at')}"
+                for each, keys in self._opened.first(
+                    sql, database, question, values, limit + 1, warnings, besides
+                ):
+                    name, created = (memory.decoded(e) if isinstance(e, bytes) else e for e in keys)
+                    found.append(((name, created, database.name, each.number), each))
         found.sort(key=lambda pair: tuple("" if x is None else x for x in pair[0]), reverse=True)
-        more = more or len(found) > limit
+        more = len(found) > limit
         found = found[:limit]
         next_cursor = cursor_of(asked, found[-1][0]) if more and found else None
         return Page([each for _, each in found], total, next_cursor, warnings)
 
-    def every(self, filters: Filters | None = None) -> Iterator[Memory]:
+    def every(
+        self, filters: Filters | None = None, warnings: builtins.list[str] | None = None
+    ) -> Iterator[Memory]:
         """Yield all memories, the newest first.
 
         Args:
             filters: what they must be like.
+            warnings: where it is said what is left out.
         """
         cursor = None
         while True:
             page = self.list(filters, limit=MOST_LISTED, cursor=cursor)
             yield from page.memories
+            if warnings is not None:
+                warnings += [each for each in page.warnings if each not in warnings]
             if (cursor := page.next_cursor) is None:
                 return
 
@@ -696,23 +695,24 @@ class Memories:
         for database in self._opened.readable(Filters(), []):
             with self._opened.reading(database, Filters(), []) as sql:
                 order = f"ORDER BY {KEYS['priority']} DESC, created_at DESC"
-                first = f"SELECT id FROM memories {order} LIMIT {ranking.CANDIDATES}"
-                held = rows(sql, f"{SELECT} WHERE id IN ({first})")
-                given = [(*row, None, 0.0) for row in held]
+                question = f"SELECT id FROM memories {order}"
+                best = self._opened.first(sql, database, question, {}, ranking.CANDIDATES, [])
+                for each, _ in best:
+                    found[each.id] = ranking.candidate(each, None, 0.0)
                 if words:
                     database.check_words(sql)
                     statement = ranking.statement(meaning=False)
-                    given += rows(sql, statement, {"words": cutting.match(words)})
-            for each, scores in self._opened.whole(database, given, []):
-                found[each.id] = ranking.candidate(each, *scores)
+                    given = rows(sql, statement, {"words": cutting.match(words)})
+                    for each, scores in self._opened.whole(database, given, []):
+                        found[each.id] = ranking.candidate(each, *scores)
         now = present()
-        best = max((each.bm25 for each in found.values()), default=0.0) or 1.0
+        highest = max((each.bm25 for each in found.values()), default=0.0) or 1.0
 
         def worth(each: Candidate) -> float:
             near = 0.3 if each.memory.scope == "project" else 0.0
             recency = ranking.recency(each.memory, now, self.config.half_life)
             priority = ranking.PRIORITY[each.memory.priority]
-            return 0.5 * priority + near + 0.2 * each.bm25 / best + 0.1 * recency
+            return 0.5 * priority + near + 0.2 * each.bm25 / highest + 0.1 * recency
 
         left = _overridden(tuple(found.values()))
         ordered = sorted(left, key=lambda each: (-worth(each), each.memory.id))

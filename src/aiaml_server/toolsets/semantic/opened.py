@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 SELECT = f"SELECT {COLUMNS} FROM memories"
 _WIDTH = len(Memory.__dataclass_fields__)
-_NAMED = 5  # damaged memories that a warning names
+_NAMED = 5  # damaged memories that a warning and the log name
+_MOST_DAMAGED = 10_000  # that are passed over at once, in 0.3 s
 
 
 class Opened:
@@ -109,25 +110,77 @@ class Opened:
             forget = f"`aiaml semantic forget {database.name}:{number}` takes it away for good."
             raise Damaged(str(error), forget) from error
 
+    def first(
+        self,
+        sql: apsw.Connection,
+        database: Database,
+        question: str,
+        values: dict[str, Any],
+        most: int,
+        warnings: list[str],
+        besides: str = "NULL",
+    ) -> Iterator[tuple[Memory, Sequence[Any]]]:
+        """Yield the first memories of a question that are whole, as `whole` does.
+
+        Args:
+            sql: the database's connection.
+            database: which.
+            question: a statement that gives their numbers in an order, without a limit.
+            values: of its parameters.
+            most: how many.
+            warnings: where it is said what was left out.
+            besides: expressions for the rest of each row.
+
+        Raises:
+            Damaged: more are left out than anybody's accident makes.
+        """
+        row = f"SELECT {COLUMNS}, {besides} FROM memories WHERE id = ?"
+
+        def every() -> Iterator[Sequence[Any]]:
+            seen, step = 0, most
+            while True:
+                numbers = rows(sql, f"{question} LIMIT {step} OFFSET {seen}", values)
+                for number in numbers:
+                    yield from rows(sql, row, number)
+                if len(numbers) < step:
+                    return
+                seen += step
+                step = seen
+
+        return self.whole(database, every(), warnings, most)
+
     def whole(
-        self, database: Database, found: Iterable[Sequence[Any]], warnings: list[str]
+        self,
+        database: Database,
+        found: Iterable[Sequence[Any]],
+        warnings: list[str],
+        most: int | None = None,
     ) -> Iterator[tuple[Memory, Sequence[Any]]]:
         """Yield the memories of rows that begin with `COLUMNS`, each with the rest of its row.
 
-        One that is damaged is left out, and named in the log and in a warning.
+        One that is damaged is left out and counted in a warning; the first are named there and in
+        the log. After `most` no row is looked at.
         """
         damaged: list[str] = []
+        count = 0
         for row in found:
             try:
                 held = of_row(database.name, row[:_WIDTH])
             except Damaged as error:
                 damaged.append(f"{database.name}:{row[0]}")
-                logs.record(self.home, f"read {damaged[-1]}", error)
+                if len(damaged) <= _NAMED:
+                    logs.record(self.home, f"read {damaged[-1]}", error)
+                elif len(damaged) > _MOST_DAMAGED:
+                    many = f"more than {_MOST_DAMAGED:,} of its memories are"
+                    raise Damaged(f"{database.path} is damaged: {many}") from error
             else:
                 yield held, row[_WIDTH:]
+                count += 1
+                if count == most:
+                    break
         if damaged:
             more = len(damaged) - _NAMED
-            named = ", ".join(damaged[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+            named = ", ".join(damaged[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
             warnings.append(f"without {named}: damaged; `aiaml semantic doctor` says more")
 
     def there(self) -> list[Database]:

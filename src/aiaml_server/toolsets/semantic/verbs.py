@@ -787,11 +787,14 @@ def export(target: str, json: bool, **wanted: Any) -> int:
       aiaml semantic export notes/ --scope project
     """
     with _opened() as memories:
-        found = list(memories.every(Filters(**wanted)))
+        warnings: list[str] = []
+        found = list(memories.every(Filters(**wanted), warnings))
     portable = [as_file(each, _uid(each)) for each in found]
+    for warning in warnings:
+        note(warning)
     if not found:
         note("There are no memories like that; nothing was written.")
-        return NOTHING
+        return REFUSED if warnings else NOTHING
     try:
         if target == "-":
             out_bytes(line_of(each).encode() for each in portable)
@@ -806,10 +809,10 @@ def export(target: str, json: bool, **wanted: Any) -> int:
     except OSError as error:
         raise Ended(f"cannot write {target}: {error.strerror or error}", REFUSED) from error
     if json:
-        out_json({"memories": len(found), "target": target})
+        out_json({"memories": len(found), "target": target, "warnings": warnings})
     elif target != "-":
         note(f"Wrote {plural(len(found), 'memory', 'memories')} to {target}.")
-    return DONE
+    return REFUSED if warnings else DONE
 
 
 def _uid(memory: Memory) -> str:
