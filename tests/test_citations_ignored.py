@@ -1,15 +1,21 @@
-"""Of a file that git ignores, `citations` copies no line into the repository."""
+"""Of a file that git ignores, `citations` copies no line into the repository, and shows none."""
 
 from __future__ import annotations
 
+import json
 import random
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from aiaml_server.toolsets.citations import Citation, Memories
+from aiaml_server.toolsets.citations.tools import CitationTools
+from aiaml_server.toolsets.git import ask
 from machine import git
 from secrets_corpus import ALNUM, of
+from test_citations import bare, full
 
 VALUE = of(ALNUM, 32)(random.Random(28))
 
@@ -69,3 +75,104 @@ def test_citation_without_git_goes_by_the_name(
     saved = memories.save("Api", "**Fact**: x", [Citation(name, 1)])
     assert (memories.get(saved.id).citations[0].snippet is not None) is kept
     assert any("files of this name hold secrets" in each for each in saved.warnings) is not kept
+
+
+def planted(repo: Path, path: str, line: int, snippet: str) -> None:
+    """Add a memory that somebody wrote who has not the file, and wants to know what is in it."""
+    memories = Memories(repo)
+    saved = memories.save("Prices", "**Fact**: x", [Citation("prices.py", 1)])
+    file = repo / saved.path
+    text = file.read_text("utf-8").replace("path: prices.py", f"path: {path}")
+    kept = [each for each in text.split("\n") if not each.startswith(("    before", "    after"))]
+    text = "\n".join(each for each in kept if not each.startswith("    within"))
+    text = text.replace("line: 1\n", f"line: {line}\n")
+    file.write_text(text.replace('"def price(order):"', json.dumps(snippet)), "utf-8")
+
+
+WAYS = [
+    ("verify",),
+    ("verify", "--json"),
+    ("verify", "--format", "github"),
+    ("verify", "--changed"),
+    ("about", "local.ini", "conf", "gone.ini", "link", "--json"),
+    ("search", "prices", "--verify", "--json"),
+]
+
+
+@pytest.mark.parametrize(
+    ("command", "path"), [(bare, "local.ini"), (bare, "conf/db.local"), (full, "link")]
+)
+def test_ignored_file_is_shown_by_nothing(
+    command: Callable[..., Any], repo: Path, path: str
+) -> None:
+    """Whatever the snippet says of it, and whether or not it is there, the answer is the same."""
+    (repo / "link").symlink_to("local.ini")
+    git(repo, "add", "prices.py", ".gitignore", "conf/.gitignore", "link")
+    git(repo, "-c", "user.name=x", "-c", "user.email=x@x", "commit", "--quiet", "-m", "x")
+    answers: list[list[str]] = []
+    for line, snippet in ((2, "second = "), (2, f"second = {VALUE}"), (900, "first = 3")):
+        planted(repo, path, line, snippet)
+        said = []
+        for way in WAYS:
+            done = command(*way, cwd=repo)
+            assert VALUE not in done.stdout.replace(snippet, "") + done.stderr
+            text = f"{done.returncode} {done.stdout}{done.stderr}"
+            for each in (json.dumps(snippet), snippet, f":{line} ", f'"line": {line},'):
+                text = text.replace(each, "-")
+            said.append(text)
+        answers.append(said)
+    assert answers[0] == answers[1] == answers[2]
+    assert "unseen (git ignores it, so nothing of it is told)" in answers[0][0]
+    assert answers[0][0].startswith("2 ")
+    for each in ("local.ini", "conf/db.local"):
+        (repo / each).unlink()
+    planted(repo, path if path != "link" else "local.ini", 2, "second = ")
+    gone = command("verify", cwd=repo)
+    assert gone.returncode == 2 and "git ignores it" in gone.stdout
+
+
+def test_ignored_file_is_told_of_by_no_tool(repo: Path) -> None:
+    """Neither by one verification nor by that of all."""
+    planted(repo, "local.ini", 2, "second = ")
+    tools = CitationTools(str(repo))
+    (memory,) = Memories(repo).list().memories
+    for answer in (tools.memory_verify(memory), tools.memory_batch_verify()):
+        assert VALUE not in str(answer) and "git ignores it" in str(answer)
+
+
+def test_git_is_asked_once_for_all_that_is_verified(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many memories there are, and whatever they cite; and once for all that one cites."""
+    memories = Memories(repo)
+    for number in range(300):
+        (repo / f"f{number}.py").write_text("x = 1\n")
+    for number in range(5):
+        memories.save(f"Prices {number}", "**Fact**: x", [Citation("prices.py", 1 + number % 2)])
+    asked: list[str] = []
+
+    def counted(root: str, *words: str, **more: Any) -> Any:
+        asked.append(words[0])
+        return ask(root, *words, **more)
+
+    monkeypatch.setattr("aiaml_server.toolsets.citations.repository.ask", counted)
+    results, _ = memories.verify_all()
+    assert [each.valid for each in results] == [True] * 5
+    assert sorted(asked) == ["check-ignore", "rev-parse"]
+    asked.clear()
+    memories.save("Many", "**Fact**: x", [Citation(f"f{number}.py:1") for number in range(300)])
+    assert sorted(asked) == ["check-ignore", "rev-parse"]
+
+
+@pytest.mark.parametrize("tree", ["conf", "..", "/"])
+def test_settings_of_another_work_tree_show_nothing(repo: Path, tree: str) -> None:
+    """A `.git` that came along may say that its files lie elsewhere: git then ignores none."""
+    git(repo, "config", "core.worktree", str((repo / tree).resolve()))
+    memories = Memories(repo)
+    saved = memories.save("Api", "**Fact**: x", [Citation("local.ini", 2)])
+    assert any("git does not say whether it ignores it" in each for each in saved.warnings)
+    assert memories.get(saved.id).citations[0].snippet is None
+    planted(repo, "local.ini", 2, "second = ")
+    for each in memories.verify_all()[0]:
+        assert VALUE not in str(each.checked)
+        assert [one.verdict for one in each.checked] == ["unseen"]

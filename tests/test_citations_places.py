@@ -23,10 +23,12 @@ from aiaml_server.toolsets.citations import (
     Refused,
 )
 from aiaml_server.toolsets.citations.definitions import enclosing, named
+from aiaml_server.toolsets.citations.effort import Effort
 from aiaml_server.toolsets.citations.notation import Place, read_place
 from aiaml_server.toolsets.citations.repository import walked
 from aiaml_server.toolsets.citations.settings import AGENTS, OTHERS
 from aiaml_server.toolsets.citations.tools import CitationTools, build
+from aiaml_server.toolsets.citations.verify import UNSEEN, check
 from machine import as_person, git
 from test_citations import bare, full
 
@@ -315,6 +317,67 @@ def test_verify_changed_says_what_a_change_makes_stale(
     assert done.returncode == 1 and len(json.loads(done.stdout)["made_stale"]) == 1
     done = command("verify", "--changed", "nowhere", cwd=repo)
     assert done.returncode == 2 and "no commit 'nowhere'" in done.stderr
+
+
+@pytest.fixture
+def changed(repo: Path) -> Path:
+    """The same, with a second commit that changes a cited line."""
+    (repo / "pkg" / "shop.py").write_text(SHOP.replace("RATE = 7", "RATE = 8"))
+    as_person(repo, "commit", "--quiet", "--all", "--message", "second")
+    return repo
+
+
+def test_verify_changed_in_a_partial_clone_is_not_green(changed: Path, tmp_path: Path) -> None:
+    """What git has not fetched is named, with what fetches it; then the answer is that of all."""
+    git(changed, "config", "uploadpack.allowFilter", "true")
+    clone, there = tmp_path / "clone", changed.as_uri()
+    git(tmp_path, "clone", "--quiet", "--filter=blob:none", there, str(clone))
+    done = bare("verify", "--changed", "HEAD~1", cwd=clone)
+    assert done.returncode == 2
+    assert "pkg/shop.py:3 could not be looked at as it was then: git does not" in done.stderr
+    assert "1 stale, and nothing tells whether the change made them so" in done.stderr
+    found = json.loads(bare("verify", "--json", "--changed", "HEAD~1", cwd=clone).stdout)
+    assert len(found["unseen_then"]) == 1 and not found["made_stale"]
+    shown = bare("verify", "--format", "github", "--changed", "HEAD~1", cwd=clone).stdout
+    assert "title=unseen::pkg/shop.py:3 could not be looked at as it was then" in shown
+    assert "`git fetch --refetch --no-filter`" in done.stderr
+    git(clone, "fetch", "--quiet", "--refetch", "--no-filter")
+    assert bare("verify", "--changed", "HEAD~1", cwd=clone).returncode == 1
+
+
+def test_verify_changed_names_a_file_that_was_too_large(repo: Path) -> None:
+    """One that has more than 8 MiB in the past is not taken for one that was not there."""
+    (repo / "pkg" / "shop.py").write_text(SHOP + "# more\n" * 1_300_000)
+    as_person(repo, "commit", "--quiet", "--all", "--message", "second")
+    (repo / "pkg" / "shop.py").write_text(SHOP.replace("RATE = 7", "RATE = 8"))
+    done = bare("verify", "--changed", cwd=repo)
+    assert done.returncode == 2 and "it had more than 8,388,608 bytes then" in done.stderr
+
+
+def test_verify_changed_is_not_green_where_the_past_takes_too_much(changed: Path) -> None:
+    """Names that never were cost no question; what is left then is not taken for what was not."""
+    file = next((changed / "memories").glob("mem-prices-*"))
+    gone = "".join(f'  - path: gone{number}.py\n    snippet: "x"\n' for number in range(1300))
+    file.write_text(file.read_text("utf-8").replace("citations:\n", f"citations:\n{gone}"), "utf-8")
+    assert bare("verify", "--changed", "HEAD~1", cwd=changed).returncode == 1
+    _, past = Memories(changed).changed("HEAD~1")
+    past.spend = Effort(10_000).spend
+    assert check(Citation("pkg/shop.py", 3, "RATE = 7"), past).verdict == UNSEEN
+
+
+def test_verify_changed_names_a_memory_that_cannot_be_read(changed: Path) -> None:
+    """Nothing tells whether it cites what differs."""
+    next((changed / "memories").glob("mem-prices-*")).write_text("---\nid: [\n---\n")
+    done = bare("verify", "--changed", "HEAD~1", cwd=changed)
+    assert done.returncode == 2 and "(cannot be read)" in done.stdout
+
+
+def test_verify_changed_sees_a_file_that_became_a_link(repo: Path, tmp_path: Path) -> None:
+    """To where nothing is read: what it was then is in the commit."""
+    (repo / "pkg" / "shop.py").unlink()
+    (repo / "pkg" / "shop.py").symlink_to(tmp_path)
+    done = bare("verify", "--changed", cwd=repo)
+    assert done.returncode == 1 and "shop.py:3 outside" in done.stdout
 
 
 @pytest.mark.parametrize("line", [3, "3", 3.0])

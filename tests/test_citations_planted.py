@@ -19,6 +19,7 @@ from aiaml_server.toolsets.citations.effort import TooMuch
 from aiaml_server.toolsets.citations.failures import InvalidInput
 from aiaml_server.toolsets.citations.memories import Memories
 from aiaml_server.toolsets.citations.model import Citation
+from aiaml_server.toolsets.citations.verify import check
 from clock import quick
 from printed import completed
 
@@ -347,6 +348,37 @@ def test_changed_runs_no_filter(tmp_path: Path, program: Path) -> None:
     with pytest.raises(InvalidInput, match="git knows no commit 'nothing'"):
         memories.changed("nothing")
     assert sorted(memories.changed("HEAD")[0]) == ["b.py", "c.py"]
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the program is a script of a shell")
+def test_changed_shows_no_commit(tmp_path: Path, program: Path) -> None:
+    """Where a tree has a commit for a file, git would show it: signature, conversions and all."""
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "a.py").write_text("x = 1\n")
+    git(root, "init", "-q")
+    git(root, "add", ".")
+    git(root, "commit", "-q", "-m", "x")
+    signature = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----\n\n"
+    signed = git(root, "cat-file", "commit", "HEAD").replace("\n\n", f"\n{signature}", 1)
+    (tmp_path / "commit").write_text(f"{signed}\n")
+    name = git(root, "hash-object", "-t", "commit", "-w", str(tmp_path / "commit"))
+    git(root, "update-index", "--add", "--cacheinfo", f"160000,{name},b.py")
+    git(root, "commit", "-q", "-m", "y")
+    (root / ".gitattributes").write_text("*.py diff=x\n")
+    git(root, "config", "log.showSignature", "true")
+    git(root, "config", "gpg.program", str(program))
+    git(root, "config", "diff.x.textconv", str(program))
+    git(root, "config", "pager.show", str(program))
+    memories = Memories(root)
+    memories.save("s", "**Fact**: x.", [Citation("a.py", 1)])
+    for each in (root / "memories").iterdir():
+        each.write_text(each.read_text().replace("a.py", "b.py"))
+    _, past = memories.changed("HEAD")
+    for result in memories.verify_all()[0]:
+        for one in result.stale:
+            assert check(one.citation, past).verdict == "missing"
     assert not (tmp_path / "ran").exists()
 
 

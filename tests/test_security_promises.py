@@ -44,7 +44,7 @@ Control, direction and invisible characters are shown as what they are, and so i
 The page (`aiaml web`) answers this computer only, and only who has its address, which is on no command line. | web::the_address_is_on_loopback_and_holds_a_long_secret, web::nothing_else_is_answered_without_the_token, web::another_page_is_refused, web::another_host_name_is_refused, web::the_browser_is_led_by_a_file_of_ours_alone
 Others can neither fill its memory nor use up its connections. | web_limits::connections_leave_descriptors_for_the_person, web_limits::connections_without_the_token_are_closed_after_some_seconds, web_limits::a_body_without_the_token_is_not_kept
 Secrets are kept out of git where their form or a name beside them tells them (`AIAML_CHECK_SECRETS`), and a password in the remote's address out of command lines, logs and status. | leaks::each_form_is_found_by_a_secret_of_the_corpus, secrets::a_commit_with_a_secret_is_not_pushed_and_all_else_is, sync_hostile::a_password_in_the_address_is_shown_nowhere
-The toolsets, which write into your repositories and databases, warn of them; `citations` copies no line of a file that git ignores. | toolset_secrets::toolset_secret_warns, toolset_secrets::toolset_doctor_reports_a_secret, citations_ignored::citation_of_an_ignored_file_keeps_no_text
+The toolsets, which write into your repositories and databases, warn of them; `citations` copies and shows no line of a file that git ignores. | toolset_secrets::toolset_secret_warns, toolset_secrets::toolset_doctor_reports_a_secret, citations_ignored::citation_of_an_ignored_file_keeps_no_text, citations_ignored::ignored_file_is_shown_by_nothing
 """
 
 

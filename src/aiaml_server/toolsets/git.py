@@ -30,11 +30,12 @@ _silent: dict[str, float] = {}  # when git did not end in a directory
 
 
 def ask(
-    root: str, *words: str, seconds: float = _SECONDS
+    root: str, *words: str, seconds: float = _SECONDS, given: bytes = b""
 ) -> subprocess.CompletedProcess[bytes] | None:
     """Return how git ended in a directory; None where there is no git, or it does not end in time.
 
-    It is not asked where it would wait for a pipe among its own files.
+    It is not asked where it would wait for a pipe among its own files. `given` is
+    what it reads.
 
     Filters of the repository would be run by what compares files with commits, such as `git diff`
     and `git status`: these are not to be asked for.
@@ -58,7 +59,7 @@ def ask(
         return subprocess.run(  # noqa: S603
             [program, "-C", root, *_SAFELY, *words],
             env=environ | _ENVIRON,
-            stdin=subprocess.DEVNULL,
+            input=given,
             capture_output=True,
             timeout=seconds,
             check=False,

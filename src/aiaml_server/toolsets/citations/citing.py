@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from textwrap import dedent
 
@@ -9,7 +10,7 @@ from aiaml_server.toolsets.citations.definitions import named
 from aiaml_server.toolsets.citations.failures import InvalidCitation
 from aiaml_server.toolsets.citations.model import MOST_COUNT, Citation
 from aiaml_server.toolsets.citations.notation import Place, read_place, relative
-from aiaml_server.toolsets.citations.sources import Outside, Source, Sources, Unreadable
+from aiaml_server.toolsets.citations.sources import Hidden, Outside, Source, Sources, Unreadable
 from aiaml_server.toolsets.citations.verify import likest, lines_of
 
 LONGEST_SNIPPET = 4000  # characters
@@ -31,8 +32,7 @@ def recorded(given: Citation, sources: Sources, *, start: str = "") -> tuple[Cit
     Raises:
         InvalidCitation: it leads out of the repository, or cites nothing.
     """
-    said = read_place(given.path) if given.line is None else Place(given.path)
-    path = relative(said.path, sources.root, start)
+    said, path = _named(given, sources, start)
     cited = replace(given, path=path, line=given.line or said.first)
     if not cited.path.strip("/ ") or len(cited.path) > 1000 or "\n" in cited.path:
         raise InvalidCitation("citations: path must be a file's, relative to the repository's top")
@@ -44,9 +44,11 @@ def recorded(given: Citation, sources: Sources, *, start: str = "") -> tuple[Cit
         raise InvalidCitation(
             f"citations: a snippet of {cited.path} is longer than 4,000 characters"
         )
-    source = _source(given, cited.path, sources)
-    if why := sources.private(cited.path):
-        warning = f"{cited.path}: {why}, so none of its text is kept; its change is not noticed"
+    try:
+        source = _source(given, cited.path, sources)
+    except Hidden:
+        why = f"{sources.private(cited.path)}, so none of its text is kept"
+        warning = f"{cited.path}: {why}, and no verification looks at it"
         return Citation(cited.path, cited.line), [warning]
     if said.name:
         cited = replace(cited, line=_definition(cited.path, said.name, source))
@@ -65,11 +67,23 @@ def recorded(given: Citation, sources: Sources, *, start: str = "") -> tuple[Cit
     return _with_neighbours(found, source), warnings
 
 
+def ask_about(citations: Iterable[Citation], sources: Sources, start: str = "") -> None:
+    """Ask git at once about the files that are to be cited, by `recorded` one after another."""
+    sources.ask_about(_named(each, sources, start)[1] for each in citations)
+
+
+def _named(given: Citation, sources: Sources, start: str) -> tuple[Place, str]:
+    """Return what a citation's path says, and the file's path below the top."""
+    said = read_place(given.path) if given.line is None else Place(given.path)
+    return said, relative(said.path, sources.root, start)
+
+
 def _source(given: Citation, path: str, sources: Sources) -> Source:
     """Return the cited file.
 
     Raises:
         InvalidCitation: it is not in the repository, not there, or no text.
+        Hidden: it stays out of git.
     """
     try:
         source = sources.get(path)
@@ -77,6 +91,8 @@ def _source(given: Citation, path: str, sources: Sources) -> Source:
         raise InvalidCitation(
             f"citations: {given.path} is not in the repository; paths are relative to its top"
         ) from None
+    except Hidden:
+        raise
     except Unreadable as error:
         near = sources.likest(path)
         hint = f"; did you mean {near}?" if near else ""

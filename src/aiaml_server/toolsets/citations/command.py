@@ -28,8 +28,9 @@ from aiaml_server.toolsets.citations.memories import (
 )
 from aiaml_server.toolsets.citations.model import LINK_TYPES, Citation, Link, cites, fact, place
 from aiaml_server.toolsets.citations.notation import relative
+from aiaml_server.toolsets.citations.sources import Sources
 from aiaml_server.toolsets.citations.store import MAX_FILE
-from aiaml_server.toolsets.citations.verify import OK, check
+from aiaml_server.toolsets.citations.verify import OK, UNSEEN, Checked, check
 from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 VALID, STALE, COULD_NOT = 0, 1, 2
@@ -319,29 +320,53 @@ def _verify_changed(screen: Screen, given: Mapping[str, Any], memories: Memories
     """Verify what a change touches; stale counts what the change has made so."""
     paths, past = memories.changed(given["changed"])
     unread = memories.unread(past)
-    touched = [each.id for each in memories.list().memories.values() if cites(each, set(paths))]
+    scan = memories.list()
+    touched = [each.id for each in scan.memories.values() if cites(each, set(paths))]
     results, broken = memories.verify_all(
         touched, given["update"], given["update"], times=BY_A_PERSON
     )
-    broken |= unread
-    made = [
-        each.memory.id
-        for each in results
-        if any(check(one.citation, past).valid for one in each.stale)
-    ]
+    broken = {**scan.broken, **broken, **unread}
+    made, unknown = _made_stale(results, past)
     if given["json"] or given["format"] == "json":
         stated = [answers.verified(memories, each) for each in results]
-        screen.out_json({"changed": list(paths), "made_stale": made, "memories": stated})
+        ids = [each.memory.id for each, _ in unknown]
+        stated_all = {"changed": list(paths), "made_stale": made, "unseen_then": ids}
+        screen.out_json({**stated_all, "memories": stated})
     elif given["format"] == "github":
         for line in _annotations(results, broken):
             screen.out_command(line)
+        for result, each in unknown:
+            text = f"{place(each.citation)} {_NO_PAST}: {each.note}"
+            screen.out_command(_annotation("warning", result.path, UNSEEN, text))
     else:
         _report(screen, results, broken)
     counts = f"{len(results)} touched by what changed since {given['changed']}"
     screen.note(f"{counts}, {len(made)} made stale by it{': ' if made else ''}{', '.join(made)}")
-    if broken or any(each.unseen for each in results):
+    for result, each in unknown:
+        screen.note(f"{result.path}: {place(each.citation)} {_NO_PAST}: {each.note}")
+    if unknown:
+        screen.note(f"{len(unknown)} stale, and nothing tells whether the change made them so")
+    if broken or unknown or any(each.unseen for each in results):
         return COULD_NOT
     return STALE if made else VALID
+
+
+_NO_PAST = "could not be looked at as it was then"
+
+
+def _made_stale(
+    results: Sequence[Verified], past: Sources
+) -> tuple[list[str], list[tuple[Verified, Checked]]]:
+    """Return what was valid then and is stale now; and what could not be looked at as it was."""
+    made: list[str] = []
+    unknown: list[tuple[Verified, Checked]] = []
+    for result in results:
+        then = [check(each.citation, past) for each in result.stale]
+        if any(each.valid for each in then):
+            made.append(result.memory.id)
+        elif unseen := [each for each in then if each.verdict == UNSEEN]:
+            unknown.append((result, unseen[0]))
+    return made, unknown
 
 
 def _id_of(text: str) -> str:

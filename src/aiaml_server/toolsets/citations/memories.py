@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from aiaml_server.format.leaks import Leak
 from aiaml_server.toolset import repair_surrogates
 from aiaml_server.toolsets.citations import REPOSITORY, graph
-from aiaml_server.toolsets.citations.citing import recorded
+from aiaml_server.toolsets.citations.citing import ask_about, recorded
 from aiaml_server.toolsets.citations.config import DIRECTORY, NAME, Config, load, parse
 from aiaml_server.toolsets.citations.effort import Effort
 from aiaml_server.toolsets.citations.failures import (
@@ -44,7 +44,7 @@ from aiaml_server.toolsets.citations.model import (
     place,
 )
 from aiaml_server.toolsets.citations.notation import relative
-from aiaml_server.toolsets.citations.repository import changed_since
+from aiaml_server.toolsets.citations.repository import changed_since, files_at
 from aiaml_server.toolsets.citations.search import Hit, arranged, merged, rank, successors
 from aiaml_server.toolsets.citations.sources import Outside, Past, Sources, Unreadable
 from aiaml_server.toolsets.citations.store import MAX_HEAD, MOST_READ, Scan, Store
@@ -278,7 +278,10 @@ class Memories:
         ]
         sources = Sources(self.root)
         result = Found([], {}, [], scan.broken, notes)
-        for hit in arranged(found, successors(scan.memories)):
+        hits = arranged(found, successors(scan.memories))
+        if verify or self.config.on_retrieval:
+            sources.ask_about(_cited(each.memory for each in hits[: 2 * limit]))
+        for hit in hits:
             if len(result.hits) == limit:
                 break
             if verify or self.config.on_retrieval:
@@ -303,11 +306,17 @@ class Memories:
         Raises:
             InvalidInput: there is no git, or no such commit.
         """
-        cited = {one.path for each in self.list().memories.values() for one in each.citations}
-        paths = changed_since(os.fspath(self.root), revision, sorted(cited))
-        if paths is None:
-            raise InvalidInput(f"--changed: git knows no commit {revision[:200]!r} here")
-        return paths, Past(self.root, revision, BY_A_PERSON)
+        root = os.fspath(self.root)
+        was = files_at(root, revision)
+        if was is None:
+            raise InvalidInput(
+                f"--changed: git knows no commit {revision[:200]!r} here, or not all of it"
+            )
+        sources = Sources(self.root, BY_A_PERSON)
+        cited = dict.fromkeys(_cited(self.list().memories.values()))
+        sources.ask_about(cited)
+        paths = [each for each in sorted(cited) if each in was or sources.shows(each)]
+        return changed_since(root, was, paths), Past(self.root, was, BY_A_PERSON)
 
     def age(self, memory: Memory) -> int | None:
         """Return the days since a memory was verified; None where it never was."""
@@ -541,6 +550,7 @@ class Memories:
         asked = _few("memory_ids", ids, times * MOST)
         memories, broken = self.store.scan(asked, times=_TO_VERIFY if self.check_secrets else 2)
         broken |= self.unread() if asked is None else {}
+        sources.ask_about(_cited(memories.values()))
         for memory in memories.values():
             try:
                 results.append(self._verify(memory, sources, update_timestamp, update_lines))
@@ -720,6 +730,10 @@ def _index(root: Path, config: Config, forgetful: str) -> MemoryIndex:
     return NullIndex()
 
 
+def _cited(memories: Iterable[Memory]) -> Iterator[str]:
+    return (one.path for each in memories for one in each.citations)
+
+
 def _few(
     field: str, values: Iterable[_Value] | None, most: int = MOST
 ) -> tuple[_Value, ...] | None:
@@ -759,6 +773,8 @@ def _recorded(
 
     Those that it has already stay as they are where their file has gone.
     """
+    sources.ask_about(each.path for each in there)
+    ask_about(citations, sources, start)
     gone = {each for each in there if sources.lacks(each.path)}
     pairs = [
         (each, list[str]()) if each in gone else recorded(each, sources, start=start)

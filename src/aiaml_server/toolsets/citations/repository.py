@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import translate
 from pathlib import Path, PurePosixPath
@@ -16,13 +16,18 @@ from aiaml_server.files import read_regular
 from aiaml_server.storage.programs import find
 from aiaml_server.toolsets.git import ask
 
-_AT_ONCE = 5.0  # seconds for a question about one file
+_AT_ONCE = 5.0  # seconds for what is ignored
 _MOST_FILES = 500_000
 _MOST_COMPARED = 8 * 1024 * 1024  # bytes of a file
 _MOST_BYTES = 64 * 1024  # of one file of ignores
 _MOST_RULES = 1000  # of the same
 _NO_SOURCES = {".git", "node_modules", "__pycache__", ".venv", "venv", ".tox", ".mypy_cache"}
 SUBMODULE = "160000"  # git-ls-files(1): the mode of another repository's commit
+
+
+SYMLINK = "120000"  # the same of a symbolic link
+SILENT = "git does not say whether it ignores it"
+_A_QUESTION = 500_000  # the work of asking git, in units of `Sources`
 
 
 class Tracked(NamedTuple):
@@ -32,42 +37,107 @@ class Tracked(NamedTuple):
     mode: str
 
 
-def ignores(root: str, path: str) -> bool | None:
-    """Say whether git ignores a file; None where nobody can say.
+class Entry(NamedTuple):
+    """What a commit has of a file: its mode, and the name of its bytes."""
+
+    mode: str
+    name: str
+
+
+def kept_out(
+    root: str, paths: Iterable[str], spend: Callable[[int], None]
+) -> dict[str, str | None]:
+    """Say of files why they stay out of git; empty where they do not, None where nobody can say.
 
     A file that git keeps is not ignored, whatever a line says (git-check-ignore(1)). Of what lies
-    in a submodule or another repository, that one is asked as well.
+    in a submodule or another repository, that one is asked as well. `spend` counts the work.
     """
-    said = {_ignores(top, path.removeprefix(within)) for top, within in _repositories(root, path)}
-    return True if True in said else None if said == {None} else False
-
-
-def _ignores(top: str, path: str) -> bool | None:
-    done = ask(top, "check-ignore", "--quiet", "--", f"./{path}", seconds=_AT_ONCE)
-    return {0: True, 1: False}.get(done.returncode) if done else None
+    places = {path: list(_repositories(root, path)) for path in paths}
+    asked: dict[str, list[str]] = {}
+    for each in places.values():
+        for top, below in each:
+            asked.setdefault(top, []).append(below)
+    said: dict[str, Mapping[str, bool]] = {}
+    for top, below_it in asked.items():
+        spend(_A_QUESTION)
+        said[top] = _ignores(top, below_it)
+    silent = {top for top, below_it in asked.items() if len(said[top]) < len(below_it)}
+    silent = {top for top in silent if _keeps_silent(top)}
+    found: dict[str, str | None] = {}
+    for path, each in places.items():
+        answers = [said[top].get(below) for top, below in each]
+        if True in answers:
+            found[path] = "git ignores it"
+        elif answers[-1] is None:
+            found[path] = SILENT if each[-1][0] in silent else None
+        else:
+            found[path] = ""
+    return found
 
 
 def _repositories(root: str, path: str) -> Iterator[tuple[str, str]]:
-    """Yield a directory, and those above a file in it that are a repository; with their paths."""
-    yield root, ""
-    *above, _ = path.split("/")
-    for count in range(1, len(above) + 1):
-        within = "/".join(above[:count])
-        top = os.path.join(root, within)  # noqa: PTH118
+    """Yield a directory, and the repositories in it around a file; each with the file's path."""
+    yield root, path
+    parts = path.split("/")
+    for count in range(1, len(parts)):
+        top = os.path.join(root, *parts[:count])  # noqa: PTH118
         if os.path.lexists(os.path.join(top, ".git")):  # noqa: PTH118
-            yield top, f"{within}/"
+            yield top, "/".join(parts[count:])
 
 
-def keeps_silent(root: str) -> bool:
+def _ignores(top: str, paths: Sequence[str]) -> Mapping[str, bool]:
+    """Return of each file whether git ignores it; without those of which it does not say."""
+    if not _is_within(top) or not _means(top):
+        return {}
+    said = _answers(top, paths)
+    if len(said) < len({*paths}):  # it ends at the first file that lies in a submodule
+        kept = tracked(top) or {}
+        links = {path for path, each in kept.items() if each.mode == SUBMODULE}
+        above = {each: map(str, PurePosixPath(each).parents) for each in paths}
+        own = [each for each in paths if links.isdisjoint(above[each])]
+        said = _answers(top, own) if links else said
+    return said
+
+
+def _answers(top: str, paths: Sequence[str]) -> Mapping[str, bool]:
+    words = ("check-ignore", "--stdin", "-z", "--verbose", "--non-matching")
+    names = {each: b"./" + os.fsencode(each) for each in paths}
+    given = b"".join(b"%s\0" % each for each in names.values())
+    done = ask(top, *words, seconds=_AT_ONCE, given=given)
+    fields = done.stdout.split(b"\0") if done else []
+    patterns = dict(zip(fields[3::4], fields[2::4], strict=False))
+    said = {path: patterns.get(name) for path, name in names.items()}
+    return {
+        path: pattern != b"" and not pattern.startswith(b"!")
+        for path, pattern in said.items()
+        if pattern is not None
+    }
+
+
+def _is_within(root: str) -> bool:
+    """Say whether a directory is in what looks like a repository."""
+    found = [each / ".git" for each in (Path(root), *Path(root).parents)]
+    return any(each.is_file() or (each / "HEAD").exists() for each in found)
+
+
+def _means(top: str) -> bool:
+    """Say whether git takes a directory for what it is: settings may name another work tree."""
+    done = ask(top, "rev-parse", "--show-toplevel", seconds=_AT_ONCE)
+    if not done or done.returncode:
+        return False
+    where = Path(os.path.realpath(os.fsdecode(done.stdout.removesuffix(b"\n"))))
+    return Path(top).is_relative_to(where) and os.path.lexists(where / ".git")
+
+
+def _keeps_silent(root: str) -> bool:
     """Say whether a directory is in a repository of which git tells nothing, or not in time.
 
     Where it belongs to another user, git says what to do, and the person may have chosen not to.
     """
-    found = [each / ".git" for each in (Path(root), *Path(root).parents)]
-    if not find("git") or not any(each.is_file() or (each / "HEAD").exists() for each in found):
+    if not find("git") or not _is_within(root):
         return False
     done = ask(root, "rev-parse", "--git-dir", seconds=_AT_ONCE)
-    return not done or (done.returncode != 0 and b"safe.directory" not in done.stderr)
+    return not done or b"safe.directory" not in done.stderr
 
 
 def tracked(root: str) -> dict[str, Tracked] | None:
@@ -84,27 +154,34 @@ def tracked(root: str) -> dict[str, Tracked] | None:
     return found or None
 
 
-def changed_since(root: str, revision: str, paths: Iterable[str]) -> list[str] | None:
-    """Return those of some files that differ from a commit; None where git cannot say.
-
-    What lies in a submodule is left out. Comparing is left to us, since whatever of git does it
-    runs the filters that the repository names.
-    """
+def files_at(root: str, revision: str) -> dict[str, Entry] | None:
+    """Return the files of a commit below a directory; None where git cannot say."""
     commit = ask(root, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
     if not commit or commit.returncode:
         return None
     done = ask(root, "ls-tree", "-r", "-z", commit.stdout.decode().strip())
     if not done or done.returncode:
         return None
-    entries = done.stdout.decode("utf-8", "surrogateescape").split("\0")
-    rows = (each.partition("\t") for each in filter(None, entries))
-    blobs = {path: tuple(about.split(" ")) for about, _, path in rows}
-    links = {path for path, (mode, *_) in blobs.items() if mode == SUBMODULE}
+    found: dict[str, Entry] = {}
+    for row in filter(None, done.stdout.decode("utf-8", "surrogateescape").split("\0")):
+        about, _, path = row.partition("\t")
+        mode, _, name = about.split(" ")
+        found[path] = Entry(mode, name)
+    return found
+
+
+def changed_since(root: str, was: Mapping[str, Entry], paths: Iterable[str]) -> list[str]:
+    """Return those of some files that differ from a commit's.
+
+    What lies in a submodule is left out. Comparing is left to us, since whatever of git does it
+    runs the filters that the repository names.
+    """
+    links = {path for path, each in was.items() if each.mode == SUBMODULE}
     return [
         each
         for each in paths
         if not links.intersection(map(str, PurePosixPath(each).parents))
-        and not _is_blob(blobs[each][2] if each in blobs else "", os.path.join(root, each))  # noqa: PTH118
+        and not _is_blob(was[each].name if each in was else "", os.path.join(root, each))  # noqa: PTH118
     ]
 
 
@@ -120,13 +197,20 @@ def _is_blob(name: str, path: str) -> bool:
     return not name
 
 
-def as_it_was(root: str, revision: str, path: str, most: int) -> bytes | None:
-    """Return a file's bytes in a commit; None where it was not there, or had more than `most`."""
-    place = f"{revision}:./{path}"
-    size = ask(root, "cat-file", "-s", "--end-of-options", place)
-    if not size or size.returncode or int(size.stdout) > most:
+def blob(root: str, name: str, most: int) -> bytes | None:
+    """Return a file's bytes by the name that git has for them; None where it does not give them.
+
+    Whatever else has that name is not shown: showing a commit runs programs of the settings.
+
+    Raises:
+        MalformedFile: it has more than `most` bytes.
+    """
+    size = ask(root, "cat-file", "-s", name)
+    if not size or size.returncode:
         return None
-    done = ask(root, "show", "--end-of-options", place)
+    if int(size.stdout) > most:
+        raise MalformedFile(f"it has more than {most:,} bytes")
+    done = ask(root, "cat-file", "blob", name)
     return done.stdout if done and not done.returncode else None
 
 

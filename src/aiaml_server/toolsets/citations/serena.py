@@ -105,6 +105,8 @@ def plan(memories: Memories, directory: Path | None = None) -> Plan:
     notes = {each.name: each for each in _notes(memories.root, top, skipped)}
     ids = _ids(sorted(notes))
     sources = Sources(memories.root)
+    texts = (each.data.decode("utf-8") for each in notes.values())
+    sources.ask_about(path for text in texts for path, _ in _MENTION.findall(text))
     there = set(memories.store.ids())
     taken = []
     for name, note in sorted(notes.items()):

@@ -6,7 +6,7 @@ import codecs
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -14,13 +14,15 @@ from pathlib import Path
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular
 from aiaml_server.toolsets.citations.definitions import MOST_LINES, enclosing
-from aiaml_server.toolsets.citations.effort import Effort
+from aiaml_server.toolsets.citations.effort import Effort, TooMuch
 from aiaml_server.toolsets.citations.repository import (
+    SILENT,
     SUBMODULE,
+    SYMLINK,
+    Entry,
     Tracked,
-    as_it_was,
-    ignores,
-    keeps_silent,
+    blob,
+    kept_out,
     tracked,
     walked,
 )
@@ -75,7 +77,16 @@ class Unseen(Unreadable):
     """A file that may well be there, and cannot be looked at."""
 
 
+class Hidden(Unseen):
+    """A file that stays out of git: nothing of it is told, not even whether it is there."""
+
+
 _NOTHING = Tracked("", "")
+_NO_ENTRY = Entry("", "")
+_NOT_GIVEN = (
+    "git does not give it; where a partial clone left it out,"
+    " `git fetch --refetch --no-filter` brings it"
+)
 
 
 def plain(line: str) -> str:
@@ -268,7 +279,7 @@ class Sources:
         return Source(text, ending(path), self.spend)
 
     def private(self, path: str) -> str:
-        """Say why no line of a file may be copied into one that git keeps; empty where it may.
+        """Say why nobody may see a line of a file who has not the file; empty where one may.
 
         git itself is asked; where it cannot say, names tell that are known for secrets.
 
@@ -276,16 +287,46 @@ class Sources:
             Outside: the path, or a link on it, leads out of the repository.
         """
         if path not in self._private:
-            real = os.path.relpath(self._where(path), self.root).replace(os.sep, "/")
-            ignored = ignores(self.root, real)
-            names = (path.rpartition("/")[2], real.rpartition("/")[2])
-            why = "git ignores it" if ignored else ""
-            if ignored is None and keeps_silent(self.root):
-                why = "git does not say whether it ignores it"
-            if ignored is None and any(_PRIVATE.fullmatch(each) for each in names):
-                why = "files of this name hold secrets"
-            self._private[path] = why
+            self._where(path)
+            self._learn([path])
         return self._private[path]
+
+    def shows(self, path: str) -> bool:
+        """Say whether a file may be looked at, if it is there."""
+        try:
+            return not self.private(path)
+        except (Outside, ValueError):
+            return False
+
+    def ask_about(self, paths: Iterable[str]) -> None:
+        """Ask git at once which of some files are private; else it is asked for each."""
+        with suppress(TooMuch):  # which the look at them says
+            self._learn(paths)
+
+    def _learn(self, paths: Iterable[str]) -> None:
+        real: dict[str, str] = {}
+        for path in paths:
+            if path not in self._private and path not in real:
+                self.spend(2000)
+                with suppress(Outside, ValueError):
+                    real[path] = self._real(path)
+        kept = vars(self).get("_tracked") or {}  # only where that was asked already
+        said: dict[str, str | None] = dict.fromkeys(kept.keys() & real.values(), "")
+        if asked := {*real.values()} - said.keys():
+            said |= kept_out(self.root, sorted(asked), self.spend)
+        for path, where in real.items():
+            names = (path.rpartition("/")[2], where.rpartition("/")[2])
+            is_known = any(_PRIVATE.fullmatch(each) for each in names)
+            named = "files of this name hold secrets" if is_known else ""
+            self._private[path] = named if (why := said[where]) is None else why
+
+    def _real(self, path: str) -> str:
+        """Return the path behind all links, relative to the top.
+
+        Raises:
+            Outside: that is not in the repository.
+        """
+        return os.path.relpath(self._where(path), self.root).replace(os.sep, "/")
 
     def lacks(self, path: str) -> bool:
         """Say whether there is no such file, or none that can be read."""
@@ -297,6 +338,10 @@ class Sources:
 
     def _text(self, path: str) -> str:
         try:
+            if why := self.private(path):
+                if why == SILENT:
+                    self._refuse_hidden(path)
+                raise Hidden(f"{why}, so nothing of it is told")
             return _decoded(read_regular(self._where(path), MAX_FILE))
         except (FileNotFoundError, NotADirectoryError):
             self._refuse_hidden(path)
@@ -342,6 +387,7 @@ class Sources:
         self.spend(500 * len(found))
         wanted = set(parts)
         found.sort(key=lambda each: (-len(wanted & set(each.split("/"))), each))
+        self._learn(found[:_LIKELIEST])
         return found[:_LIKELIEST]
 
     def likest(self, path: str) -> str:
@@ -377,7 +423,8 @@ class Sources:
                 found.append(other)
                 if len(found) > (_MOST if more else 2):
                     break
-        return found
+        self._learn(found)
+        return [each for each in found if not self.lacks(each)]
 
     def _of_kind(self, endings: tuple[str, ...]) -> dict[str, bytes]:
         if endings not in self._kinds:
@@ -410,16 +457,29 @@ class Sources:
 class Past(Sources):
     """The files as they were in a commit; only those that are asked for by their paths."""
 
-    def __init__(self, root: Path, revision: str, times: int = 1) -> None:
+    def __init__(self, root: Path, was: Mapping[str, Entry], times: int = 1) -> None:
+        """Take a repository's top, and the files that it had then."""
         super().__init__(root, times)
-        self._revision = revision
+        self._was = was
 
     def _text(self, path: str) -> str:
-        self._where(path)
-        self.spend(500_000)
-        data = as_it_was(self.root, self._revision, path, MAX_FILE)
-        if data is None:
+        if _LEADS_OUT.search(path):
+            raise Outside(path)
+        then = self._was.get(path, _NO_ENTRY)
+        if then.mode in ("", SYMLINK):  # or it lay behind a link to a directory
+            is_link = then.mode == SYMLINK
+            then = self._was.get(self._real(path), _NO_ENTRY)
+            if is_link and then.mode in ("", SYMLINK):
+                raise Unseen("it was a link then")
+        if then.mode in ("", SUBMODULE):
             raise Unreadable("there was no such file")
+        self.spend(500_000)
+        try:
+            data = blob(self.root, then.name, MAX_FILE)
+        except MalformedFile:
+            raise Unseen(f"it had more than {MAX_FILE:,} bytes then") from None
+        if data is None:
+            raise Unseen(_NOT_GIVEN)
         return _decoded(data)
 
     @cached_property

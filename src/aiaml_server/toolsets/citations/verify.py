@@ -119,6 +119,8 @@ def confidence(checked: Sequence[Checked]) -> float | None:
 
 def check_all(citations: Iterable[Citation], sources: Sources) -> list[Checked]:
     """Check the citations of one memory; those that are sure tell where unsure ones are."""
+    citations = list(citations)
+    sources.ask_about(each.path for each in citations)
     checked = [check(each, sources) for each in citations]
     if not any(each.verdict == AMBIGUOUS for each in checked):
         return checked
