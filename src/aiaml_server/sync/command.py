@@ -28,6 +28,7 @@ from aiaml_server.storage import programs
 if TYPE_CHECKING:
     from git.cmd import Git as Launcher
 
+REMOTE_VERBS = ("ls-remote", "fetch", "push")  # what alone may talk to another repository
 LOCAL_SECONDS = 300.0  # no command that stays on this machine takes longer
 _MEANWHILE_SECONDS = 2.0
 
@@ -157,7 +158,7 @@ class Git:
             process = _start(
                 self._base,
                 [*self.prefix, _program(), *fixed, *options, verb, *words],
-                {**self.variables, **(variables or {})},
+                {**self.variables, **_protocols(verb), **(variables or {})},
                 with_input=stdin is not None,
                 private=private,
             )
@@ -188,6 +189,15 @@ class Git:
             self._ended = True
             for process in list(self._running):
                 _kill(process)
+
+
+def _protocols(verb: str) -> dict[str, str]:
+    """Return the variable by which git talks to nobody, but where that is what a command is for.
+
+    What is missing in a partial clone would be fetched, by a program that its configuration names;
+    `GIT_NO_LAZY_FETCH` is known to git 2.45 and the last of each version from 2.39 on.
+    """
+    return {} if verb in REMOTE_VERBS else {"GIT_ALLOW_PROTOCOL": ""}
 
 
 @cache
