@@ -40,6 +40,7 @@ _OPTIONS = {
     "core.attributesFile": os.devnull,
     "core.excludesFile": os.devnull,
     "core.safecrlf": "false",
+    "core.bigFileThreshold": "16m",  # from which on files are not held in memory as a whole
     "core.logAllRefUpdates": "true",
     "diff.orderFile": os.devnull,
     "commit.gpgSign": "false",
@@ -85,6 +86,7 @@ _NEVER_ASK = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_ALLOC_LIMIT": "128m",  # of memory at once, as for a message (`memory_limit_check`)
     "LC_ALL": "C",
     "LANGUAGE": "C",
 }
