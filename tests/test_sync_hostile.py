@@ -976,6 +976,50 @@ def test_remote_whose_trees_mean_any_number_of_files_is_refused(
     assert (git(remote, "rev-parse", "main").strip() == commit) == refused
 
 
+@pytest.mark.parametrize("how", ["planted", "below the remote's newest"])
+def test_trees_that_mean_any_number_of_files_are_not_looked_into(
+    ada: Machine, remote: Path, how: str
+) -> None:
+    """By what tells of the past: in a base that was unpacked, or in an older commit of a remote."""
+    memory = ada.remember("mine")
+    ada.synced()
+    where = remote if how != "planted" else ada.base
+    whole = git(where, "rev-parse", "main^{tree}").strip()
+    who = ("-c", "user.name=x", "-c", "user.email=x@example.org")
+    for tree in (trees(where, depth=8, width=10), whole):
+        commit = git(where, *who, "commit-tree", tree, "-p", "main", "-m", "x").strip()
+        git(where, "update-ref", "refs/heads/main", commit)
+    ada.restart()
+    if how != "planted":
+        ada.synced()
+    started = time.monotonic()
+    assert memory.id in ada.aiaml("log").stdout
+    told = ada.aiaml("history", memory.id).stdout
+    assert "Forgotten" in told and "Added" in told
+    ada.path(memory).write_bytes(ada.path(memory).read_bytes() + b"more\n")
+    assert ada.aiaml("restore", memory.id, "--yes").returncode == 0
+    quick(time.monotonic() - started, 10)
+
+
+@pytest.mark.parametrize("where", ["here", "there"])
+def test_message_that_takes_hundreds_of_megabytes_is_refused(
+    ada: Machine, remote: Path, where: str
+) -> None:
+    """By git itself, before it is read, and told with what to do; memories go on."""
+    memory = ada.remember("mine")
+    ada.synced()
+    repository = remote if where == "there" else ada.base
+    tree, head = git(repository, "rev-parse", "main^{tree}", "main").split()
+    text = f"tree {tree}\nparent {head}\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\n\n"
+    commit = crafted(repository, "commit", text.encode() + b"x" * 140_000_000)
+    git(repository, "update-ref", "refs/heads/main", commit)
+    ada.restart()
+    assert ada.sync().problem_kind == "too-much"
+    done = ada.aiaml("log")
+    assert ("takes more than 128 MB" in done.stderr) == (where == "here")
+    assert memory.id in (done.stdout if where == "there" else ada.aiaml("list").stdout)
+
+
 def test_our_repository_is_looked_at_while_another_git_works(ada: Machine) -> None:
     """Which makes and removes directories and locks meanwhile, as in another server."""
     ada.remember("hello")

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 REMOTE_VERBS = ("ls-remote", "fetch", "push")  # what alone may talk to another repository
 LOCAL_SECONDS = 300.0  # no command that stays on this machine takes longer
 _MEANWHILE_SECONDS = 2.0
+_MOST_AT_ONCE = 128  # MB that git may take, as for a message or a listing
 
 # What a person or a repository may have configured must neither run anything nor change a byte.
 _OPTIONS = {
@@ -86,7 +87,7 @@ _NEVER_ASK = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_ATTR_NOSYSTEM": "1",
-    "GIT_ALLOC_LIMIT": "128m",  # of memory at once, as for a message (`memory_limit_check`)
+    "GIT_ALLOC_LIMIT": f"{_MOST_AT_ONCE}m",  # see `memory_limit_check` in its wrapper.c
     "LC_ALL": "C",
     "LANGUAGE": "C",
 }
@@ -180,6 +181,10 @@ class Git:
             # These tell the half of it on standard output.
             said = complaint + output if verb in ("push", "fsck") else complaint or output
             text = said.decode("utf-8", "replace")
+            if "attempting to allocate" in text:
+                text = (
+                    f"fatal: an object in the history takes more than {_MOST_AT_ONCE} MB of memory"
+                )
             for secret in self.secrets:
                 text = text.replace(secret, "***")
             raise GitFailed(verb, _WEB_USER.sub(r"\1***@", text))

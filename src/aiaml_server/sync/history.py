@@ -17,7 +17,7 @@ from aiaml_server.moments import timestamp
 from aiaml_server.sync.command import GitFailed
 from aiaml_server.sync.messages import JOIN, did
 from aiaml_server.sync.reading import NOBODY, Reading
-from aiaml_server.sync.trees import Sides, listed
+from aiaml_server.sync.trees import Sides, listed, pairs_of
 from aiaml_server.sync.union import Entry, is_memory
 from aiaml_server.sync.worktree import MAX_FILE
 
@@ -33,7 +33,6 @@ _LONGEST = 330  # columns of a message that are read: a file has a name of 255 b
 _FIELDS = f"%H%x00%P%x00%ct%x00%<(100,trunc)%an%x00%<({_LONGEST},trunc)%s"
 _LATEST_TIME = 253_370_764_800  # the year 9999, after which no calendar of Python's has a name
 _ARRIVED = (JOIN, "clone", "pull", "merge")
-_NONE = b""  # the listing of a directory that is not there
 
 
 class Commit(NamedTuple):
@@ -224,12 +223,7 @@ class History:
         """Yield the changes of each commit that has some; of a join only those that it made."""
         if not commits:
             return
-        trees = self._trees(commits)
-        pairs = [
-            (trees.get(parent, _NONE), trees.get(each.oid, _NONE))
-            for each in commits
-            for parent in each.parents or ("",)
-        ]
+        pairs = pairs_of(self._repository.git, [(each.oid, each.parents) for each in commits])
         differences = listed(self._repository.git, set(pairs))
         start = 0
         for commit in commits:
@@ -243,17 +237,6 @@ class History:
             ]
             if group:
                 yield group
-
-    def _trees(self, commits: Sequence[Commit]) -> dict[str, bytes]:
-        """Return the listings of `files/` in commits and those before them, by their names."""
-        oids = dict.fromkeys(oid for each in commits for oid in (each.oid, *each.parents))
-        asked = "".join(f"{oid}:files\n" for oid in oids).encode()
-        words = "--batch-check=%(objecttype) %(objectname)"
-        lines = self._repository.git.run("cat-file", words, stdin=asked).splitlines()
-        found = (line.split(b" ") for line in lines)
-        return {
-            oid: fields[1] for oid, fields in zip(oids, found, strict=True) if fields[0] == b"tree"
-        }
 
     def _change(self, commit: Commit, path: bytes, differences: Sequence[Sides]) -> Change:
         sides = [*(before for before, _ in differences), differences[0][1]]

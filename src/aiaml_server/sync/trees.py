@@ -47,6 +47,21 @@ def changes_since(git: Git, base: str, commits: Sequence[str]) -> list[Differenc
     return [dict(_differences(found[commit])) for commit in commits]
 
 
+def pairs_of(git: Git, commits: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[bytes, bytes]]:
+    """Return the listings of `files/`, before and after, for each parent of each commit.
+
+    A commit without a parent has one pair, and a listing that is not there no name.
+    """
+    oids = dict.fromkeys(oid for each, parents in commits for oid in (each, *parents))
+    asked = "".join(f"{oid}:files\n" for oid in oids).encode()
+    words = "--batch-check=%(objecttype) %(objectname)"
+    lines = git.run("cat-file", words, stdin=asked).splitlines() if asked else []
+    found = (line.rpartition(b" ") for line in lines)
+    names = (name if kind == b"tree" else b"" for kind, _, name in found)
+    trees = {"": b"", **dict(zip(oids, names, strict=True))}
+    return [(trees[parent], trees[oid]) for oid, before in commits for parent in before or ("",)]
+
+
 def listed(git: Git, pairs: Iterable[tuple[bytes, bytes]]) -> dict[tuple[bytes, bytes], Difference]:
     """Return how listings of one directory each differ, but for what is in directories in it.
 
