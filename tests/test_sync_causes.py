@@ -50,6 +50,7 @@ SHOWN = {
     "too-many": "test_what_a_web_server_answers_is_told_by_its_cause",
     "server-error": "test_what_a_web_server_answers_is_told_by_its_cause",
     "too-large": "test_one_memory_that_is_too_large_is_told_with_what_to_do",
+    "too-much": "test_message_that_takes_hundreds_of_megabytes_is_refused",
     "refused": "test_a_remote_that_speaks_of_damage_starts_no_repair",
     "malformed": "test_an_object_that_git_cannot_read_is_named_with_what_to_do",
     "history-kept": "test_a_remote_that_refuses_is_told_as_such",

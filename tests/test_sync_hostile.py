@@ -329,13 +329,11 @@ def test_what_a_repository_has_configured_does_not_run(
     for hook in ("pre-commit", "post-commit", "reference-transaction", "pre-push",
                  "post-index-change", "post-checkout", "post-merge"):  # fmt: skip
         program(ada.base / ".git" / "hooks" / hook, f"echo {hook} >> {ran}")
-    for key in ("core.fsmonitor", "core.sshCommand", "core.askPass", "core.editor", "core.pager",
-                "filter.evil.clean", "filter.evil.smudge", "filter.evil.process",
-                "diff.evil.textconv", "merge.evil.driver", "credential.helper", "gpg.program",
-                "remote.origin.uploadpack", "remote.origin.receivepack", "core.gitProxy",
-                "core.alternateRefsCommand", "uploadpack.packObjectsHook"):  # fmt: skip
+    keys = ["core.sshCommand", "core.editor", "core.pager", "credential.helper"]
+    if whose != "ours":  # which is refused with one of these
+        keys += [each for each in REFUSED if not each.startswith(("extensions", "include"))]
+    for key in keys:
         ada.git("config", key, str(evil))
-    ada.git("config", "commit.gpgSign", "true")
     ada.git("config", "remote.origin.url", str(tmp_path / "elsewhere"))
     ada.git("config", f"url.ext::{evil}.insteadOf", str(remote))
     (ada.base / ".gitattributes").write_text("* filter=evil diff=evil merge=evil\n")
@@ -349,6 +347,135 @@ def test_what_a_repository_has_configured_does_not_run(
     ada.synced()
     assert len(content_of(remote)) == (3 if whose == "ours" else 2)
     assert not ran.exists(), ran.read_text()
+
+
+REFUSED = (
+    *("core.fsmonitor", "core.askPass", "core.gitProxy", "core.alternateRefsCommand"),
+    *("core.hooksPath", "core.attributesFile", "commit.gpgSign", "gpg.program"),
+    *("filter.evil.clean", "filter.evil.smudge", "filter.evil.process", "diff.evil.textconv"),
+    *("merge.evil.driver", "remote.origin.uploadpack", "remote.origin.receivepack"),
+    *("uploadpack.packObjectsHook", "extensions.worktreeConfig", "includeIf.onbranch:**.path"),
+)
+
+
+@pytest.mark.parametrize("key", [*REFUSED, "remote.x.promisor", "extensions.partialClone"])
+def test_configuration_of_ours_holds_nothing_that_ours_has_not(ada: Machine, key: str) -> None:
+    """It is refused, with the line to take out; after that, all goes on."""
+    ada.remember("before")
+    ada.synced()
+    config = ada.base / ".git" / "config"
+    before = config.read_bytes()
+    git(ada.base, "config", "--file", str(config), key, "true")
+    ada.restart()
+    ada.remember("after")
+    section, *_, name = key.lower().split(".")
+    status = ada.sync()
+    assert f"a repository with {section}.{name} in its configuration" in str(status.problem)
+    said = ada.aiaml("log").stderr
+    lines = config.read_text().splitlines()
+    line = 1 + next(n for n, each in enumerate(lines) if f"\t{name} = true" in each.lower())
+    assert f"take line {line} out of the file `config` in it, or move it away" in said
+    config.write_bytes(before)
+    ada.synced()
+
+
+LINES = {
+    "one line": "[include]{}path = ../pipe\n".format(" " * 101),
+    "no line end of git's": "[include]\n\rpath = ../pipe\n",
+    "condition": '[includeIf "onbranch:**"]\n{}path = ../pipe\n'.format(" " * 200),
+    "dotted": "[includeIf.onbranch:**]\npath = ../pipe\n",
+    "goes on": "[user]\nname = x\\\n[include]\npath = aiaml/remote\\\n/../../pipe\n",
+    "without a value": "[include]\npath\n",
+    "begins alike": '[include]\npath = " aiaml/remote"\n',
+    "begins with the sign": "[include]\npath = =aiaml/remote\n",
+    "value in quotes": '[include]\npath = "../pipe"\n',
+}
+
+
+@posix_only
+@pytest.mark.parametrize("name", LINES)
+def test_configuration_of_ours_leads_git_to_no_pipe(ada: Machine, name: str) -> None:
+    """However the line is written: git is not asked, and would wait for ever."""
+    ada.remember("before")
+    ada.synced()
+    os.mkfifo(ada.base / "pipe")
+    with (ada.base / ".git" / "config").open("a") as config:
+        config.write(LINES[name])
+    ada.restart()
+    started = time.monotonic()
+    assert "in its configuration" in str(ada.sync().problem)
+    assert "in its configuration" in ada.aiaml("log").stderr
+    quick(time.monotonic() - started, 5)
+
+
+def test_configuration_of_ours_holds_what_a_person_wants_of_their_git(ada: Machine) -> None:
+    """And what their git writes by itself, however it stands there."""
+    ada.remember("before")
+    ada.synced()
+    for key, value in {
+        "user.name": 'a "laptop" \\ # 1', "alias.lg": "log --oneline", "color.ui": "always",
+        "remote.my copy.url": "/x", "remote.my copy.fetch": "+refs/heads/*:refs/remotes/x/*",
+        "branch.main.remote": "my copy", "gc.auto": "0", "core.sshCommand": "ssh -i key",
+    }.items():  # fmt: skip
+        ada.git("config", key, value)
+    config = ada.base / ".git" / "config"
+    text = config.read_text() + "\n; a note\n# another\n[receive]\n\tdenyDeletes\n"
+    config.write_bytes(text.replace("\n", "\r\n").encode())
+    ada.restart()
+    ada.remember("after")
+    ada.synced()
+    assert ada.aiaml("log").returncode == 0
+
+
+@posix_only
+@pytest.mark.parametrize("whose", ["ours", "an earlier version's", "a person's"])
+def test_missing_object_is_fetched_by_no_program(ada: Machine, tmp_path: Path, whose: str) -> None:
+    """Also by a git that does not know `GIT_NO_LAZY_FETCH`, as before 2.45."""
+    memory = ada.remember("before")
+    ada.synced()
+    _unpack(ada.base)
+    missing = ada.git("rev-parse", f"main:files/{memory.file_name}")
+    (ada.base / ".git" / "objects" / missing[:2] / missing[2:]).unlink()
+    if whose != "ours":
+        ada.git("update-ref", EARLIER, "refs/heads/main")
+        ada.git("config", "core.bare", "false")
+    if whose == "a person's":
+        ada.git("config", "--unset", "include.path")
+    real = str(shutil.which("git"))
+    program(tmp_path / "bin" / "git", f'unset GIT_NO_LAZY_FETCH\nexec {real} "$@"')
+    evil = program(tmp_path / "evil", f"touch '{tmp_path}/ran'")
+    for key, value in {
+        "core.repositoryformatversion": "1", "extensions.partialClone": "origin",
+        "remote.origin.url": ".", "remote.origin.promisor": "true",
+        "remote.origin.uploadpack": str(evil),
+    }.items():  # fmt: skip
+        ada.git("config", key, value)
+    subprocess.run([real, "-C", str(ada.base), "cat-file", "-p", missing], check=False)
+    assert (tmp_path / "ran").exists()  # so git would
+    (tmp_path / "ran").unlink()
+    path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    ada.path(memory).unlink()
+    verbs = (("log",), ("history", memory.id), ("restore", memory.id, "--yes"), ("sync",))
+    for verb in (*verbs, ("status",), *verbs):
+        assert "Traceback" not in ada.aiaml(*verb, PATH=path).stderr
+    assert not (tmp_path / "ran").exists()
+
+
+@posix_only
+@pytest.mark.skipif("os.geteuid() != 0", reason="only root gives files away")
+@pytest.mark.parametrize("name", [".git", ".aiaml.git"])
+def test_git_directory_of_another_user_is_refused(tmp_path: Path, name: str) -> None:
+    """In a base that is ours."""
+    machine = Machine(tmp_path / "base")
+    machine.remember("hello")
+    machine.sync()
+    (machine.base / ".git").rename(machine.base / name)
+    for each in [machine.base / name, *(machine.base / name).rglob("*")]:
+        os.chown(each, 12345, 12345)
+    machine.restart()
+    machine.remember("world")
+    assert f"{machine.base / name} is another user's" in str(machine.sync().problem)
+    assert "another user's" in machine.aiaml("log").stderr
 
 
 @posix_only
@@ -737,8 +864,10 @@ def test_planted_git_directory_is_refused(tmp_path: Path, name: str) -> None:
 
 
 @posix_only
-def test_planted_git_directory_runs_no_program(tmp_path: Path) -> None:
-    """To verify the signature of a commit, say."""
+def test_planted_git_directory_runs_no_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To verify the signature of a commit, say, where a person's own git is to do that."""
     machine = Machine(tmp_path / "base")
     machine.remember("hello")
     machine.sync()
@@ -753,9 +882,9 @@ def test_planted_git_directory_runs_no_program(tmp_path: Path) -> None:
     words = ["git", "-C", str(directory), "hash-object", "-t", "commit", "-w", "--stdin"]
     made = subprocess.run(words, input=text, capture_output=True, text=True, check=True)
     git(directory, "update-ref", "refs/heads/main", made.stdout.strip())
-    for key, value in (("log.showSignature", "true"), ("gpg.program", str(program))):
-        git(directory, "config", key, value)
-    git(directory, "log", "-1")
+    (tmp_path / "config").write_text(f"[log]\nshowSignature = true\n[gpg]\nprogram = {program}\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "config"))
+    subprocess.run(["git", "log", "-1"], cwd=directory, check=True)
     assert (tmp_path / "ran").exists()  # so git would
     (tmp_path / "ran").unlink()
     repository = Repository(machine.base)
@@ -845,6 +974,50 @@ def test_remote_whose_trees_mean_any_number_of_files_is_refused(
     ada.remember("more")
     ada.sync()
     assert (git(remote, "rev-parse", "main").strip() == commit) == refused
+
+
+@pytest.mark.parametrize("how", ["planted", "below the remote's newest"])
+def test_trees_that_mean_any_number_of_files_are_not_looked_into(
+    ada: Machine, remote: Path, how: str
+) -> None:
+    """By what tells of the past: in a base that was unpacked, or in an older commit of a remote."""
+    memory = ada.remember("mine")
+    ada.synced()
+    where = remote if how != "planted" else ada.base
+    whole = git(where, "rev-parse", "main^{tree}").strip()
+    who = ("-c", "user.name=x", "-c", "user.email=x@example.org")
+    for tree in (trees(where, depth=8, width=10), whole):
+        commit = git(where, *who, "commit-tree", tree, "-p", "main", "-m", "x").strip()
+        git(where, "update-ref", "refs/heads/main", commit)
+    ada.restart()
+    if how != "planted":
+        ada.synced()
+    started = time.monotonic()
+    assert memory.id in ada.aiaml("log").stdout
+    told = ada.aiaml("history", memory.id).stdout
+    assert "Forgotten" in told and "Added" in told
+    ada.path(memory).write_bytes(ada.path(memory).read_bytes() + b"more\n")
+    assert ada.aiaml("restore", memory.id, "--yes").returncode == 0
+    quick(time.monotonic() - started, 10)
+
+
+@pytest.mark.parametrize("where", ["here", "there"])
+def test_message_that_takes_hundreds_of_megabytes_is_refused(
+    ada: Machine, remote: Path, where: str
+) -> None:
+    """By git itself, before it is read, and told with what to do; memories go on."""
+    memory = ada.remember("mine")
+    ada.synced()
+    repository = remote if where == "there" else ada.base
+    tree, head = git(repository, "rev-parse", "main^{tree}", "main").split()
+    text = f"tree {tree}\nparent {head}\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\n\n"
+    commit = crafted(repository, "commit", text.encode() + b"x" * 140_000_000)
+    git(repository, "update-ref", "refs/heads/main", commit)
+    ada.restart()
+    assert ada.sync().problem_kind == "too-much"
+    done = ada.aiaml("log")
+    assert ("takes more than 128 MB" in done.stderr) == (where == "here")
+    assert memory.id in (done.stdout if where == "there" else ada.aiaml("list").stdout)
 
 
 def test_our_repository_is_looked_at_while_another_git_works(ada: Machine) -> None:

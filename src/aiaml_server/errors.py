@@ -157,15 +157,19 @@ class NotOurs(AiamlError, OSError):  # noqa: N818
     Attributes:
         path: where.
         what: what it is, such as "a symbolic link".
+        remedy: what to do about it.
     """
 
-    def __init__(self, path: str | os.PathLike[str], what: str) -> None:
-        super().__init__(errno.EINVAL, f"it is {what}; move it away", os.fspath(path))
+    def __init__(
+        self, path: str | os.PathLike[str], what: str, remedy: str = "move it away"
+    ) -> None:
+        super().__init__(errno.EINVAL, f"it is {what}; {remedy}", os.fspath(path))
         self.path = path
         self.what = what
+        self.remedy = remedy
 
     def __str__(self) -> str:
-        return f"{os.fspath(self.path)} is {self.what}; move it away"
+        return f"{os.fspath(self.path)} is {self.what}; {self.remedy}"
 
 
 class Nowhere(AiamlError, OSError):  # noqa: N818

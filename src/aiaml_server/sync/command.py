@@ -28,8 +28,10 @@ from aiaml_server.storage import programs
 if TYPE_CHECKING:
     from git.cmd import Git as Launcher
 
+REMOTE_VERBS = ("ls-remote", "fetch", "push")  # what alone may talk to another repository
 LOCAL_SECONDS = 300.0  # no command that stays on this machine takes longer
 _MEANWHILE_SECONDS = 2.0
+_MOST_AT_ONCE = 128  # MB that git may take, as for a message or a listing
 
 # What a person or a repository may have configured must neither run anything nor change a byte.
 _OPTIONS = {
@@ -39,6 +41,7 @@ _OPTIONS = {
     "core.attributesFile": os.devnull,
     "core.excludesFile": os.devnull,
     "core.safecrlf": "false",
+    "core.bigFileThreshold": "16m",  # from which on files are not held in memory as a whole
     "core.logAllRefUpdates": "true",
     "diff.orderFile": os.devnull,
     "commit.gpgSign": "false",
@@ -84,6 +87,7 @@ _NEVER_ASK = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_ALLOC_LIMIT": f"{_MOST_AT_ONCE}m",  # see `memory_limit_check` in its wrapper.c
     "LC_ALL": "C",
     "LANGUAGE": "C",
 }
@@ -157,7 +161,7 @@ class Git:
             process = _start(
                 self._base,
                 [*self.prefix, _program(), *fixed, *options, verb, *words],
-                {**self.variables, **(variables or {})},
+                {**self.variables, **_protocols(verb), **(variables or {})},
                 with_input=stdin is not None,
                 private=private,
             )
@@ -177,6 +181,10 @@ class Git:
             # These tell the half of it on standard output.
             said = complaint + output if verb in ("push", "fsck") else complaint or output
             text = said.decode("utf-8", "replace")
+            if "attempting to allocate" in text:
+                text = (
+                    f"fatal: an object in the history takes more than {_MOST_AT_ONCE} MB of memory"
+                )
             for secret in self.secrets:
                 text = text.replace(secret, "***")
             raise GitFailed(verb, _WEB_USER.sub(r"\1***@", text))
@@ -188,6 +196,15 @@ class Git:
             self._ended = True
             for process in list(self._running):
                 _kill(process)
+
+
+def _protocols(verb: str) -> dict[str, str]:
+    """Return the variable by which git talks to nobody, but where that is what a command is for.
+
+    What is missing in a partial clone would be fetched, by a program that its configuration names;
+    `GIT_NO_LAZY_FETCH` is known to git 2.45 and the last of each version from 2.39 on.
+    """
+    return {} if verb in REMOTE_VERBS else {"GIT_ALLOW_PROTOCOL": ""}
 
 
 @cache

@@ -17,6 +17,7 @@ from aiaml_server.moments import timestamp
 from aiaml_server.sync.command import GitFailed
 from aiaml_server.sync.messages import JOIN, did
 from aiaml_server.sync.reading import NOBODY, Reading
+from aiaml_server.sync.trees import Sides, listed, pairs_of
 from aiaml_server.sync.union import Entry, is_memory
 from aiaml_server.sync.worktree import MAX_FILE
 
@@ -28,10 +29,10 @@ Wanted = Callable[[str], bool]
 _AT_ONCE = 64  # commits that are compared in one call, at first
 TOGETHER_SECONDS = 2  # between what is done at once
 _LATELY = 2000  # commits that the Tab key looks at
-_FIELDS = "%H%x00%P%x00%ct%x00%an%x00%s"
+_LONGEST = 330  # columns of a message that are read: a file has a name of 255 bytes at most
+_FIELDS = f"%H%x00%P%x00%ct%x00%<(100,trunc)%an%x00%<({_LONGEST},trunc)%s"
 _LATEST_TIME = 253_370_764_800  # the year 9999, after which no calendar of Python's has a name
 _ARRIVED = (JOIN, "clone", "pull", "merge")
-_WHAT = {"A": "Added", "M": "Updated", "D": "Forgotten", "T": "Updated"}
 
 
 class Commit(NamedTuple):
@@ -124,7 +125,7 @@ class History:
         output = self._repository.git.run("log", *words, self.head, "--")
         fields = iter(output.decode("utf-8", "surrogateescape").split("\0"))
         return [
-            Commit(oid, tuple(parents.split()), time_of(time), author, subject)
+            Commit(oid, tuple(parents.split()), time_of(time), author.rstrip(), subject.rstrip())
             for oid, parents, time, author, subject in zip(*[fields] * 5, strict=False)
         ]
 
@@ -180,7 +181,8 @@ class History:
         words = ("--max-count", str(commits), "--no-show-signature", f"--format={_FIELDS}", "-z")
         output = self._repository.git.run("log", *words, self.head, "--")
         subjects = output.decode("utf-8", "surrogateescape").split("\0")[4::5]
-        return [each.name for each in map(did, subjects) if each.verb == "Forget"]
+        done = (did(each.rstrip()) for each in subjects)
+        return [each.name for each in done if each.verb == "Forget"]
 
     def texts(self, entries: Iterable[Entry | None]) -> dict[Entry, str]:
         """Return what files held; what is larger than a memory, or lost, is not among it.
@@ -221,35 +223,31 @@ class History:
         """Yield the changes of each commit that has some; of a join only those that it made."""
         if not commits:
             return
-        names = "".join(f"{each.oid}\n" for each in commits).encode()
-        words = ("--stdin", "-c", "-r", "-z", "--raw", "--root", "--no-renames", "--", "files")
-        tokens = iter(self._repository.git.run("diff-tree", *words, stdin=names).split(b"\0"))
-        known = {each.oid.encode(): each for each in commits}
-        commit, group = commits[0], list[Change]()
-        for token in tokens:
-            if token.startswith(b":"):
-                path = next(tokens)
-                if is_memory(path):
-                    group.append(self._change(commit, token, path))
-            elif token:
-                if group:
-                    yield group
-                commit, group = known[token], []
-        if group:
-            yield group
+        pairs = pairs_of(self._repository.git, [(each.oid, each.parents) for each in commits])
+        differences = listed(self._repository.git, set(pairs))
+        start = 0
+        for commit in commits:
+            sides = pairs[start : start + (len(commit.parents) or 1)]
+            start += len(sides)
+            first, *others = [differences.get(pair, {}) for pair in sides]
+            group = [
+                self._change(commit, name, [first[name], *(other[name] for other in others)])
+                for name in first
+                if all(name in other for other in others) and is_memory(b"files/" + name)
+            ]
+            if group:
+                yield group
 
-    def _change(self, commit: Commit, record: bytes, path: bytes) -> Change:
-        parents = len(record) - len(record.lstrip(b":"))
-        fields = record.lstrip(b":").split(b" ")
-        modes, oids, letters = fields[: parents + 1], fields[parents + 1 : -1], fields[-1].decode()
-        sides = [
-            Entry(mode, oid) if mode.strip(b"0") else None
-            for mode, oid in zip(modes, oids, strict=True)
-        ]
-        what = _WHAT.get(letters[0], "Updated")
-        if what == "Added" and (parents > 1 or did(commit.subject).verb == "Import"):
-            what = "Kept" if parents > 1 else "Imported"
-        name = os.fsdecode(path).removeprefix("files/")
+    def _change(self, commit: Commit, path: bytes, differences: Sequence[Sides]) -> Change:
+        sides = [*(before for before, _ in differences), differences[0][1]]
+        what = "Updated"
+        if not sides[-1]:
+            what = "Forgotten"
+        elif not sides[0]:
+            what = "Added"
+        if what == "Added" and (len(differences) > 1 or did(commit.subject).verb == "Import"):
+            what = "Kept" if len(differences) > 1 else "Imported"
+        name = os.fsdecode(path)
         if what == "Added" and self._place[commit.oid] < self._forgotten.get(name, -1):
             what = "Restored"
         return Change(commit, name, what, sides[0], sides[-1], self._arrived.get(commit.oid))

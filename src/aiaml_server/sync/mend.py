@@ -15,10 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from aiaml_server.files import replace_atomic
-from aiaml_server.sync.command import GitFailed
+from aiaml_server.sync.command import REMOTE_VERBS, GitFailed
 from aiaml_server.sync.disk import Objection, in_chunks
 from aiaml_server.sync.messages import MEND
-from aiaml_server.sync.problem import REMOTE_VERBS
 from aiaml_server.sync.repository import REMOTE, Repository
 from aiaml_server.sync.worktree import Unfit, read
 

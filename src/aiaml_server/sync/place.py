@@ -22,6 +22,23 @@ EARLIER = "refs/heads/aiaml"  # where earlier versions committed memories, in a 
 _SMALL = ("HEAD", "config", "packed-refs", "shallow")  # which git reads whole
 _MOST = 1024 * 1024  # bytes of a file of git's
 _INCLUDED = "aiaml/remote"  # what the configuration of every repository that we made includes
+# What the configuration of ours may hold: what git writes into a new one, what a person may want of
+# their own git there, and nothing by which git would act in what we ask of it (see git-config(1)).
+_SECTIONS = """
+    alias author branch color committer credential gc gui http maintenance
+    pull push receive url user
+"""
+_CONFIGURED = """
+    core.abbrev core.autocrlf core.bare core.compression core.editor core.eol core.filemode
+    core.fscache core.hidedotfiles core.ignorecase core.logallrefupdates core.longpaths
+    core.pager core.precomposeunicode core.protecthfs core.protectntfs core.quotepath
+    core.repositoryformatversion core.safecrlf core.sharedrepository core.sshcommand
+    core.symlinks extensions.objectformat extensions.refstorage remote.fetch remote.mirror
+    remote.prune remote.push remote.pushurl remote.skipdefaultupdate remote.skipfetchall
+    remote.tagopt remote.url
+"""
+_SECTION = r'\[([A-Za-z][A-Za-z0-9-]*)(?:[ \t]+"(?:[^"\\]|\\.)*")?\]'
+_ASSIGNED = r"([A-Za-z][A-Za-z0-9-]*)[ \t]*(=.*)?"
 
 
 def check_base(base: Path) -> None:
@@ -46,7 +63,10 @@ def directory_of(base: Path) -> Path:
         return beside
     if not os.path.lexists(usual):
         return beside if persons(base) else usual
-    return usual if is_ours(usual) else beside
+    if not is_ours(usual):
+        return beside
+    check_own(usual, directory=True)
+    return usual
 
 
 def notes_of(base: Path) -> Path:
@@ -83,8 +103,8 @@ def check_ours(directory: Path) -> None:
     A base directory that was unpacked or cloned brings one that anybody may have made.
 
     Raises:
-        NotOurs: it is not made by us, has a link, a pipe or objects that lie elsewhere, includes
-            another configuration, or a name in it is too long to be one.
+        NotOurs: it is not made by us, has a link, a pipe or objects that lie elsewhere, is
+            configured to do more than ours are, or a name in it is too long to be one.
     """
     if not is_made_by_us(directory):
         raise NotOurs(directory, "a repository that this program did not make")
@@ -92,10 +112,32 @@ def check_ours(directory: Path) -> None:
     for name in ("commondir", "objects/info/alternates", "objects/info/http-alternates"):
         if os.path.lexists(directory / name):
             raise NotOurs(directory / name, "what makes git use another repository")
-    said = config_of(directory)
-    included = re.findall(r"(?im)(?:^|\])[ \t]{0,100}path[ \t]{0,100}=([^\n]*)", said)
-    if any(each.strip().strip('"') != _INCLUDED for each in included):
-        raise NotOurs(directory / "config", "one that includes another file")
+    _check_configuration(directory)
+
+
+def _check_configuration(directory: Path) -> None:
+    """See that git would do nothing that is configured there, and read no other file for it.
+
+    Each line is read as git writes it. What can be written otherwise, such as a value that goes on
+    in the next line, or a section and a key in one, is not looked into, but refused.
+    """
+    section = ""
+    for number, each in enumerate(config_of(directory).split("\n"), 1):
+        line = each.removesuffix("\r").strip(" \t")
+        if not line or line[0] in "#;":
+            continue
+        if found := re.fullmatch(_SECTION, line):
+            section = found[1].lower()
+            continue
+        found = re.fullmatch(_ASSIGNED, line)
+        key = f"{section}.{found[1].lower()}" if found and not line.endswith("\\") else ""
+        value = (found[2] or "")[1:].strip(" \t") if found else ""
+        is_included = key == "include.path" and value in (_INCLUDED, f'"{_INCLUDED}"')
+        is_known = key in _CONFIGURED.split() or section in _SECTIONS.split()
+        if not is_included and not (key and is_known):
+            what = f"a repository with {key or 'what is no plain setting'} in its configuration"
+            remedy = f"take line {number} out of the file `config` in it, or move it away"
+            raise NotOurs(directory, f"{what}, which sync has no use for", remedy)
 
 
 def _check_plain(directory: Path) -> None:

@@ -13,12 +13,11 @@ from functools import cache
 from typing import NamedTuple
 
 from aiaml_server.errors import GitMissing, InvalidSetting, NotOurs, StoreError
-from aiaml_server.sync.command import GitFailed
+from aiaml_server.sync.command import REMOTE_VERBS, GitFailed
 from aiaml_server.sync.convert import Unreadable
 from aiaml_server.sync.guard import Untold
 from aiaml_server.sync.status import TRY_AGAIN, Busy, Problem
 
-REMOTE_VERBS = ("ls-remote", "fetch", "push")
 _READ = 32 * 1024  # characters at the beginning and the end of what git said
 _LONGEST = 300  # characters of git's own words
 _BOILERPLATE = re.compile(
@@ -101,7 +100,7 @@ def _of_git(verb: str, output: str) -> Problem:
 
 def _of_system(sentence: str, error: OSError) -> Problem:
     if isinstance(error, NotOurs):
-        return Problem("not-ours", f"{error.path} is {error.what}", _MOVE_AWAY)
+        return Problem("not-ours", f"{error.path} is {error.what}", f"{error.remedy}{_OR_OWN}")
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return Problem("disk-full", sentence, _MAKE_ROOM)
     if error.errno == errno.EROFS:
@@ -139,9 +138,9 @@ _CORRECT = "correct it, or remove it, where the server's environment is set; mem
 _MAKE_ROOM = "make room on the disk that holds the memories. Nothing is lost."
 _MOUNT = "the disk is mounted read-only; mount it so that it can be written."
 _OWN = "see that the memory directory and all in it belongs to you and can be written."
-_MOVE_AWAY = (
-    "move it away; or, where it is yours and only belongs to another user, make it your own "
-    "(`chown`). Then sync goes on by itself."
+_OR_OWN = (
+    "; or, where it is yours and only belongs to another user, make it your own (`chown`). Then "
+    "sync goes on by itself."
 )
 _REFUSED = "the remote refuses what is pushed"
 _MAY_WRITE = (

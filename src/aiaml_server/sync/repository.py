@@ -24,7 +24,7 @@ from aiaml_server.sync.reading import NOBODY, Reading
 from aiaml_server.sync.seen import MARKER, Seen
 from aiaml_server.sync.stream import Step
 from aiaml_server.sync.theirs import Theirs
-from aiaml_server.sync.trees import Difference, changes, empty_tree, sizes, tree
+from aiaml_server.sync.trees import Difference, changes, empty_tree, listed, pairs_of, sizes, tree
 from aiaml_server.sync.union import Copy, Entry, is_memory, renamed
 from aiaml_server.sync.worktree import MAX_FILE, Unfit, object_name, read
 
@@ -216,13 +216,13 @@ class Repository(Reading):
     def versions(self, head: str) -> set[tuple[bytes, bytes]]:
         """Return each path in `files/` with the object name of each version it has had."""
         if head != self._past[0]:
-            words = ("--stdin", "-m", "-r", "--root", "-z", "--raw", "--no-renames")
-            commits = self.git.run("rev-list", head)
-            fields = self.git.run(
-                "diff-tree", *words, "--no-commit-id", "--", "files", stdin=commits
-            ).split(b"\0")
-            pairs = zip(fields[::2], fields[1::2], strict=False)
-            self._past = head, {(path, meta.split(b" ")[3]) for meta, path in pairs}
+            lines = self.git.run("rev-list", "--parents", head).decode().splitlines()
+            commits = [(oid, parents) for oid, *parents in map(str.split, lines)]
+            found: set[tuple[bytes, bytes]] = set()
+            for changed in listed(self.git, set(pairs_of(self.git, commits))).values():
+                there = ((name, after) for name, (_, after) in changed.items() if after)
+                found.update((b"files/" + name, after.oid) for name, after in there)
+            self._past = head, found
         return self._past[1]
 
     def changes(self, old: str, new: str) -> Difference:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from aiaml_server.sync.command import Git, GitFailed
 from aiaml_server.sync.union import Entry, is_memory
 
-Difference = dict[bytes, tuple[Entry | None, Entry | None]]
+Sides = tuple[Entry | None, Entry | None]
+Difference = dict[bytes, Sides]
 """What differs between two trees: each path's entry before and after."""
 
 MOST_ENTRIES = 2_000_000  # of all directories of a commit together
@@ -44,6 +45,48 @@ def changes_since(git: Git, base: str, commits: Sequence[str]) -> list[Differenc
         elif field:  # the commit that the records after it are of
             record = found[field.decode()]
     return [dict(_differences(found[commit])) for commit in commits]
+
+
+def pairs_of(git: Git, commits: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[bytes, bytes]]:
+    """Return the listings of `files/`, before and after, for each parent of each commit.
+
+    A commit without a parent has one pair, and a listing that is not there no name.
+    """
+    oids = dict.fromkeys(oid for each, parents in commits for oid in (each, *parents))
+    asked = "".join(f"{oid}:files\n" for oid in oids).encode()
+    words = "--batch-check=%(objecttype) %(objectname)"
+    lines = git.run("cat-file", words, stdin=asked).splitlines() if asked else []
+    found = (line.rpartition(b" ") for line in lines)
+    names = (name if kind == b"tree" else b"" for kind, _, name in found)
+    trees = {"": b"", **dict(zip(oids, names, strict=True))}
+    return [(trees[parent], trees[oid]) for oid, before in commits for parent in before or ("",)]
+
+
+def listed(git: Git, pairs: Iterable[tuple[bytes, bytes]]) -> dict[tuple[bytes, bytes], Difference]:
+    """Return how listings of one directory each differ, but for what is in directories in it.
+
+    They are named by their trees; an empty name is none. git looks into no other tree, so that
+    those that hold each other many times cost nothing.
+    """
+    asked = {pair: pair for pair in pairs if pair[0] != pair[1]}
+    for old, new in list(asked):
+        none = empty_tree((old or new).decode()).encode()
+        asked[old, new] = (old or none, new or none)
+    lines = b"".join(b"%s %s\n" % names for names in asked.values())
+    if not lines:
+        return {}
+    output = git.run("diff-tree", "--stdin", "-z", "--raw", "--no-renames", stdin=lines)
+    found: dict[tuple[bytes, bytes], list[bytes]] = {names: [] for names in asked.values()}
+    fields = iter(output.split(b"\0"))
+    record: list[bytes] = []
+    for field in fields:
+        *heads, meta = field.split(b"\n")  # the names of the two, before what is told of them
+        for head in heads:
+            old, _, new = head.partition(b" ")
+            record = found[old, new]
+        if meta:
+            record += (meta, next(fields))
+    return {pair: dict(_differences(found[names])) for pair, names in asked.items()}
 
 
 def _differences(
