@@ -362,6 +362,16 @@ def test_leak_names_without_a_value_cost_little(unit: str) -> None:
     quick(seconds(repeated(unit, size)), 0.5 * size / MIB + 0.01)
 
 
+@pytest.mark.parametrize("names", ["public_key: ", "key=token=secret=pass=pwd=clave=", "key="])
+def test_leak_of_too_many_near_misses_is_told(names: str) -> None:
+    """A megabyte of what is none at a second look takes a second, and is not called harmless."""
+    drawn, text = random.Random(5), ""
+    while len(text) < MIB:
+        text += f"{names}{of(ALNUM, 12)(drawn)}EXAMPLE\n"
+    assert leak(text.encode()) == "more that may be keys or passwords than can be looked through"
+    quick(seconds(text.encode(), 1), 1)
+
+
 def test_leak_value_after_many_names_is_found() -> None:
     """However many names stand before it, and however far."""
     text = b"password = hunter2, key: letters\n" * 3000

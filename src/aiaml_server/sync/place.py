@@ -25,8 +25,8 @@ _INCLUDED = "aiaml/remote"  # what the configuration of every repository that we
 # What the configuration of ours may hold: what git writes into a new one, what a person may want of
 # their own git there, and nothing by which git would act in what we ask of it (see git-config(1)).
 _SECTIONS = """
-    alias author branch color committer credential gc gui http maintenance
-    pull push receive url user
+    advice alias author branch color committer credential fetch gc gui http lfs maintenance
+    pull push receive rerere url user
 """
 _CONFIGURED = """
     core.abbrev core.autocrlf core.bare core.compression core.editor core.eol core.filemode

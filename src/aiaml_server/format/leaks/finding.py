@@ -16,13 +16,15 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from aiaml_server.format.invisible import INVISIBLE
-from aiaml_server.format.leaks.judging import JUDGES, may_look_drawn
+from aiaml_server.format.leaks.judging import JUDGES, looks_drawn, may_look_drawn
 
 if TYPE_CHECKING:
     from aiaml_server.format.leaks.table import Form
 
 _WINDOW = 200  # from a secret's name to its end; what has no upper bound is known by its beginning
 _ALL = 1 << 30
+_MOST_REJECTED = 5_000  # what looks like a secret at first, and none is: half a second
+_TOO_MANY = "more that may be keys or passwords than can be looked through"
 _LONGEST = 200  # characters of a value of no known form
 _REACH = 300  # from the beginning of its name to its own, at most
 _VALUE = re.compile(
@@ -79,10 +81,13 @@ def find(data: bytes) -> Leak | None:
     It is looked for as the text stands, and as a person sees it: without what is invisible, with
     plain quotes, spaces and signs. (In UTF-16, each letter has a zero byte beside it.)
     """
-    if (found := _find(data)) or _PRINTED.fullmatch(data):
-        return found
-    seen = _UNSEEN.sub("", data.decode("utf-8", "ignore").translate(_LOOKS)).encode()
-    return _find(seen) if seen != data else None
+    try:
+        if (found := _find(data)) or _PRINTED.fullmatch(data):
+            return found
+        seen = _UNSEEN.sub("", data.decode("utf-8", "ignore").translate(_LOOKS)).encode()
+        return _find(seen) if seen != data else None
+    finally:
+        looks_drawn.cache_clear()
 
 
 def leak(data: bytes) -> str:
@@ -104,7 +109,7 @@ def _find(data: bytes) -> Leak | None:
     lowered = data.lower()
     if not (words or b"://" in data or _may_name(lowered)):
         return None
-    near = _near_values(data)
+    near, rejected = _near_values(data), 0
     in_words, anywhere, drawn, beside, named = _looks()
     for looks, place, text in (
         (in_words, words, data),
@@ -119,6 +124,9 @@ def _find(data: bytes) -> Leak | None:
             for match in _matches(look, data, text):
                 if look.judge(match):
                     return Leak(look.kind, data.count(b"\n", 0, match.start()) + 1)
+                rejected += 1
+                if rejected > _MOST_REJECTED:
+                    return Leak(_TOO_MANY, 1)
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise, product
 from math import log2
 
@@ -124,6 +124,7 @@ _HARMLESS = re.compile(  # names of what is public, or tells where or of what ki
 )
 
 
+@lru_cache(16_384)  # a value may have many names before it, in many forms; `find` forgets it
 def looks_drawn(value: bytes) -> bool:
     """Say whether a value of no known form looks random, made of no words, and tells no place."""
     inner = _unpacked(value)
