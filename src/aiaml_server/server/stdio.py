@@ -185,7 +185,7 @@ class Incoming(_Stream):
     def _take(self, line: bytes) -> None:
         if isinstance(line, Cut) or (_signs(line) > MAX_VALUES < _signs(_QUOTED.sub(b"", line))):
             found = _ID_FIRST.match(line) or _ID_LAST.search(line, len(line) - 200)
-            self._wire.send(_error(json.loads(found[1]) if found else None, -32600, _TOO_MUCH))
+            self._wire.send(_error(_loads(found[1].decode()) if found else None, -32600, _TOO_MUCH))
             return
         text = line.decode("utf-8", "replace").lstrip("\ufeff")
         try:
