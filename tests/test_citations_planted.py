@@ -443,7 +443,7 @@ def test_git_is_not_asked_where_it_would_wait(tmp_path: Path, name: str) -> None
     (tmp_path / "memories").rename(inner / "memories")
     start = time.monotonic()
     (found,), _ = Memories(inner).verify_all()
-    assert [each.verdict for each in found.checked] == ["missing"]
+    assert [each.verdict for each in found.checked] == ["unseen"]
     with pytest.raises(InvalidInput):
         Memories(inner).changed("pipe")
     assert time.monotonic() - start < 10
