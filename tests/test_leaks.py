@@ -357,9 +357,9 @@ def test_a_megabyte_takes_a_second_and_four_take_four(unit: str) -> None:
     ],
 )
 def test_leak_names_without_a_value_cost_little(unit: str) -> None:
-    """A megabyte of names beside which nothing looks drawn takes at most half a second."""
+    """A megabyte of names beside which nothing looks drawn takes a second; mostly, a third of it."""
     size = 128 * KIB
-    quick(seconds(repeated(unit, size)), 0.5 * size / MIB + 0.01)
+    quick(seconds(repeated(unit, size)), size / MIB + 0.02)
 
 
 @pytest.mark.parametrize("names", ["public_key: ", "key=token=secret=pass=pwd=clave=", "key="])
