@@ -151,7 +151,7 @@ def test_asking_what_there_is_does_not_decide_the_era(case: str, tmp_path: Path)
 BAD_LINES = {
     "not JSON": (b"garbage\n", -32700, None),
     "half a message": (b'{"jsonrpc":"2.0","id":\n', -32700, None),
-    "nested without end": (b"[" * 200_000 + b"\n", -32700, None),
+    "nested without end": (b"[" * 40_000 + b"\n", -32700, None),
     "a batch": (b"[1, 2]\n", -32600, None),
     "no message": (b'{"id": 7, "x": 1}\n', -32600, 7),
     "an id that is an object": (b'{"jsonrpc":"2.0","id":{},"method":"ping"}\n', -32600, None),
