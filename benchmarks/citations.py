@@ -308,7 +308,7 @@ def times(repeats: int) -> Iterator[Measured]:
         own = place / memories.store.path("mem-0")
         yield compare(
             label,
-            16,  # a tenth of a millisecond is the yardstick
+            24,  # a tenth of a millisecond is the yardstick
             lambda: as_new(place).verify("mem-0", update_timestamp=False),
             lambda: [each.read_text(encoding="utf-8") for each in (own, *cites)],
         )

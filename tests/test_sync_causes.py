@@ -211,7 +211,7 @@ def test_words_that_nobody_knows_are_told_as_they_are(
     if kind == "remote":
         script.write_text("#!/bin/sh\necho out of cheese >&2; exit 9\n")
     else:
-        config.write_text(f"{before}[out of cheese\n")
+        config.write_text(f"{before}[core]\n\tabbrev = cheese\n")
     assert kind_of(machine) == kind
     script.write_text(good)
     config.write_text(before)
