@@ -357,7 +357,7 @@ def test_a_megabyte_takes_a_second_and_four_take_four(unit: str) -> None:
     ],
 )
 def test_leak_names_without_a_value_cost_little(unit: str) -> None:
-    """A megabyte of names beside which nothing looks drawn takes a second; mostly, a third of it."""
+    """A megabyte of names beside which nothing looks drawn takes a second, mostly a third."""
     size = 128 * KIB
     quick(seconds(repeated(unit, size)), size / MIB + 0.02)
 
