@@ -185,7 +185,7 @@ for python in $list; do
         ;;
     usual)
         if [ $# -eq 0 ]; then
-            echo '== tests: all that are not slow; about 12 minutes on two quiet cores'
+            echo '== tests: all that are not slow; about 25 minutes on two quiet cores'
             export HYPOTHESIS_EXAMPLES="${HYPOTHESIS_EXAMPLES:-50}"
         fi
         tests "$usual" "$@"
