@@ -372,6 +372,14 @@ def test_leak_of_too_many_near_misses_is_told(names: str) -> None:
     quick(seconds(text.encode(), 1), 1)
 
 
+def test_leak_of_near_misses_among_more_text_is_none() -> None:
+    """As many as are too many in a megabyte, in a file of two: a person's log, say."""
+    drawn = random.Random(5)
+    near = "".join(f"public_key: {of(ALNUM, 16)(drawn)}\n" for _ in range(6_000))
+    assert leak(near.encode()) == "more that may be keys or passwords than can be looked through"
+    assert leak(near.encode() + b"A line as it is usual in logs.\n" * 70_000) == ""
+
+
 def test_leak_value_after_many_names_is_found() -> None:
     """However many names stand before it, and however far."""
     text = b"password = hunter2, key: letters\n" * 3000

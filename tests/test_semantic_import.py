@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aiaml_server.errors import MalformedFile
 from aiaml_server.exchange import shapes
 from aiaml_server.format import memory as files
 from aiaml_server.toolsets.semantic import importing, verbs
@@ -322,6 +323,13 @@ def test_an_import_that_is_broken_off_is_finished_by_the_next(memories: Memories
     assert memories.list().total == 3
     done = importing.run(memories)
     assert (len(done.ids), done.already, memories.list().total) == (5, 3, 8)
+
+
+def test_pieces_of_too_many_lines_are_refused() -> None:
+    """Each may be a piece, and costs a parser more than its characters."""
+    assert len(pieces("- fact of mine\n" * 4_000, Path("a.md"))) == 4_000
+    with pytest.raises(MalformedFile, match="it has more than 8,000 lines"):
+        pieces("#\n" * 8_001, Path("a.md"))
 
 
 def test_a_large_import_is_written_in_few_batches(memories: Memories) -> None:

@@ -34,8 +34,7 @@ def ask(
 ) -> subprocess.CompletedProcess[bytes] | None:
     """Return how git ended in a directory; None where there is no git, or it does not end in time.
 
-    It is not asked where it would wait for a pipe among its own files. `given` is
-    what it reads.
+    It is not asked where it would wait for a pipe among its own files. `given` is what it reads.
 
     Filters of the repository would be run by what compares files with commits, such as `git diff`
     and `git status`: these are not to be asked for.

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 _WINDOW = 200  # from a secret's name to its end; what has no upper bound is known by its beginning
 _ALL = 1 << 30
-_MOST_REJECTED = 5_000  # what looks like a secret at first, and none is: half a second
+_MOST_REJECTED = 5_000  # what looks like a secret at first, and none is: half a second, and …
+_BYTES_EACH = 200  # … in a larger text one more for so many: half a second for a megabyte
 _TOO_MANY = "more that may be keys or passwords than can be looked through"
 _LONGEST = 200  # characters of a value of no known form
 _REACH = 300  # from the beginning of its name to its own, at most
@@ -109,7 +110,7 @@ def _find(data: bytes) -> Leak | None:
     lowered = data.lower()
     if not (words or b"://" in data or _may_name(lowered)):
         return None
-    near, rejected = _near_values(data), 0
+    near, left = _near_values(data), max(_MOST_REJECTED, len(data) // _BYTES_EACH)
     in_words, anywhere, drawn, beside, named = _looks()
     for looks, place, text in (
         (in_words, words, data),
@@ -124,8 +125,8 @@ def _find(data: bytes) -> Leak | None:
             for match in _matches(look, data, text):
                 if look.judge(match):
                     return Leak(look.kind, data.count(b"\n", 0, match.start()) + 1)
-                rejected += 1
-                if rejected > _MOST_REJECTED:
+                left -= 1
+                if left < 0:
                     return Leak(_TOO_MANY, 1)
     return None
 

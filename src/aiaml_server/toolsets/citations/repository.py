@@ -23,8 +23,6 @@ _MOST_BYTES = 64 * 1024  # of one file of ignores
 _MOST_RULES = 1000  # of the same
 _NO_SOURCES = {".git", "node_modules", "__pycache__", ".venv", "venv", ".tox", ".mypy_cache"}
 SUBMODULE = "160000"  # git-ls-files(1): the mode of another repository's commit
-
-
 SYMLINK = "120000"  # the same of a symbolic link
 SILENT = "git does not say whether it ignores it"
 _A_QUESTION = 500_000  # the work of asking git, in units of `Sources`
