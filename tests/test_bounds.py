@@ -110,7 +110,7 @@ OTHERS = {
     "compartments.langgraph._item": "one entry, of at most the limits that the file has",
     "compartments.langgraph._namespace": "the same",
     "compartments.openai_agents._tool.invoke": "what the model gave for one call",
-    "toolsets.compartments.verbs._rows_of": "4 MiB of lines, as the file that has a row",
+    "toolsets.compartments.verbs._rows_of": "5 MiB of lines, as the file that has a row",
     "toolsets.compartments.verbs._secrets": "the file that was just read, which has a row",
     "sync.guard._read": OURS_TO_WRITE,
     "sync.mend._is_damaged": GIT,
@@ -636,7 +636,7 @@ ROWS = (
     ),
     Row(
         "the file of `compartments`",
-        4 * MIB,
+        5 * MIB,
         {
             "names": OBJECTS["names"],
             "entries": again(
@@ -646,7 +646,7 @@ ROWS = (
             ),
         },
         of_compartments,
-        "larger than 4 MiB",
+        "larger than 5 MiB",
         ("toolsets.compartments.file.load",),
     ),
     Row(
@@ -934,7 +934,7 @@ def test_compartments_write_no_more_than_they_read(tmp_path: Path) -> None:
         content.value["note"] = "x"
     before = held.path.read_bytes()
     with (
-        pytest.raises(DiskError, match=r"would have .* and at most 4,194,304 are read"),
+        pytest.raises(DiskError, match=r"would have .* and at most 5,242,880 are read"),
         held.changing() as content,
     ):
         content.value["note"] = "x" * file.MAX_FILE

@@ -192,6 +192,7 @@ BODIES = st.lists(st.sampled_from(["# Schema", "", "text", "- item", "## title",
 @given(st.dictionaries(KEYS, VALUES), BODIES, st.booleans())
 @example({"title": "Orders", "description": "All of them."}, "# Orders\n\ntext", False)
 @example({"id": 7, "user": "ada", "timestamp": "2026-01-01"}, "text", False)
+@example({"title": "#"}, "## title", False)
 def test_okf_concept_comes_back_the_same(
     tmp_path_factory: pytest.TempPathFactory, fields: dict[str, Any], body: str, flow: bool
 ) -> None:

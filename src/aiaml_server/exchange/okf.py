@@ -172,8 +172,8 @@ def _faithful(note: Note, path: Path, text: str) -> Note:
     whole = not body.strip()  # then its properties are the note
     if whole or body.strip() == note.said:  # else it is a section
         above = note.content if whole else _above(note.said, fields, printable(path.stem))
-        if above and len(above) < _MOST:
-            lines.append(f"{_ABOVE}: {scalar(above)}")
+        if len(above) < _MOST:
+            lines += [f"{_ABOVE}: {scalar(above)}"] if above else []
             note = replace(note, content=above if whole else f"{above}{note.said}")
     for entry in parts:
         lines += [f"source-{entry[0]}" if _key(entry) in _OURS else entry[0], *entry[1:]]

@@ -32,7 +32,7 @@ from aiaml_server.toolsets.failures import refused
 log = logging.getLogger(__name__)
 
 FORMAT = 1
-MAX_FILE = 4 * 1024 * 1024  # bytes; it is read whole, and written whole by each change
+MAX_FILE = 5 * 1024 * 1024  # bytes; it is read whole, and written whole by each change
 LOCK_SECONDS = 10.0
 _BEGINS = re.compile(rb'(?:\xef\xbb\xbf)?\{\s*"format"\s*:\s*[0-9]')  # as `Content.data` does
 _SAME = 1000  # entries of one id in a compartment, as a person may write them
