@@ -46,8 +46,9 @@ class Refused(AiamlError):  # noqa: N818 (the subclasses' names are the codes)
 
 
 def said_by_system(error: OSError) -> str:
-    """Return what the system says of a failure, in lower case."""
-    return (error.strerror or str(error)).lower()
+    """Return what the system says of a failure, to stand inside a sentence."""
+    said = error.strerror or str(error)
+    return said[:1].lower() + said[1:]
 
 
 class InvalidInput(AiamlError):  # noqa: N818 (the words a reader looks for)
