@@ -240,9 +240,13 @@ def test_a_toolset_whose_tools_cannot_be_imported_is_one_sentence(tmp_path: Path
 
 
 def test_verbs_of_a_toolset_from_another_package_are_verbs(tmp_path: Path) -> None:
-    """And `--help` shows the toolset beside ours."""
+    """And `--help` shows the toolset beside ours; a mistyped one is asked back."""
     offer(tmp_path / "site", "good-package", "fine", good("fine", "toy_verbs:toy"))
+    offer(tmp_path / "site", "other-package", "mute", good("mute"))
     paths = os.pathsep.join((str(tmp_path / "site"), str(Path(__file__).parent)))
+    for name, meant in (("fien", ", but 'fine'"), ("mutee", "")):
+        missed = run(name, environ={"PYTHONPATH": paths}, code=2).stderr
+        assert f"there is no verb {name!r}{meant};" in missed
     assert run("fine", "say", environ={"PYTHONPATH": paths}).stdout == "said\n"
     failed = run("fine", "fail", environ={"PYTHONPATH": paths}, code=3).stderr
     assert "a mistake in the good-package: ZeroDivisionError" in " ".join(failed.split())
