@@ -66,7 +66,7 @@ class TestToy(Contract):
 
     def environ(self, place: Path) -> dict[str, str]:
         """Keep notes in the test's directory."""
-        return {"TOY_FILE": str(place / "notes" / "notes.json")}
+        return {"AIAML_TOY_FILE": str(place / "notes" / "notes.json")}
 
     def story(self, call: Call) -> None:
         """Note, then read."""
@@ -162,7 +162,7 @@ class TestToy(Contract):
 
 def test_a_call_that_never_returns_does_not_keep_the_process(tmp_path: Path) -> None:
     """As on a network file system that hangs: neither after the end of input nor after a signal."""
-    environ = {"TOY_FILE": str(tmp_path / "notes" / "notes.json")}
+    environ = {"AIAML_TOY_FILE": str(tmp_path / "notes" / "notes.json")}
     command = (*TOY, "--toolset", "toy")
     with (
         Client(tmp_path, command=command, environ=environ) as left,
@@ -219,7 +219,7 @@ def test_exactly_the_named_toolsets_are_served(
     words: tuple[str, ...], environ: dict[str, str], served: list[str], tmp_path: Path
 ) -> None:
     """With nothing named, exactly the three tools; the option wins over the variable."""
-    environ = {"TOY_FILE": str(tmp_path / "notes.json"), **environ}
+    environ = {"AIAML_TOY_FILE": str(tmp_path / "notes.json"), **environ}
     with Client(tmp_path / "base", command=(*TOY, *words), environ=environ) as client:
         assert names(client) == served
 
@@ -279,7 +279,7 @@ def test_a_toolset_served_alone_loads_nothing_of_the_default(name: str, tmp_path
 @pytest.mark.parametrize("kind", ["tool note", "resource toy://notes", "prompt about"])
 def test_two_of_one_name_are_refused(kind: str, tmp_path: Path) -> None:
     """The first one would answer with the second one's words."""
-    built = toy_toolset.build({"TOY_FILE": tmp_path / "notes.json"})
+    built = toy_toolset.build({"AIAML_TOY_FILE": tmp_path / "notes.json"})
     part = kind.partition(" ")[0] + "s"
     other = built._replace(tools=(), resources=(), prompts=())
     other = other._replace(**{part: getattr(built, part)})
@@ -290,7 +290,7 @@ def test_two_of_one_name_are_refused(kind: str, tmp_path: Path) -> None:
 @pytest.mark.anyio
 async def test_served_together_each_is_brief(tmp_path: Path) -> None:
     """The short forms of all toolsets stay below what hosts show."""
-    built = toy_toolset.build({"TOY_FILE": tmp_path / "notes.json"})
+    built = toy_toolset.build({"AIAML_TOY_FILE": tmp_path / "notes.json"})
     values = {"AIAML_MEMORY_DIR": str(tmp_path / "base"), "AIAML_ENABLE_SYNC": "false"}
     manifest = toolsets.manifest("aiaml")
     default = at(manifest.build)(manifest.values(values))
@@ -361,7 +361,9 @@ def test_a_toolset_has_its_verbs_demo_and_checks(tmp_path: Path) -> None:
     assert "toy " in serve("--help", environ=home).stdout
     assert serve("--toolset", "toy", "demo", environ=home).stdout == "a note is a note\n"
     assert "--toolset goes with" in serve("--toolset", "toy", "list", environ=home).stderr
-    lines = serve("doctor", "toolsets", environ={**home, "AIAML_TOOLSETS": "toy", "TOY_FILE": "x"})
+    lines = serve(
+        "doctor", "toolsets", environ={**home, "AIAML_TOOLSETS": "toy", "AIAML_TOY_FILE": "x"}
+    )
     assert "notes in x" in lines.stdout and "note, notes" in lines.stdout
     wrong = serve("doctor", "settings", environ={**home, "AIAML_TOOLSETS": "toy"})
     assert "no such setting" not in wrong.stdout
