@@ -202,7 +202,7 @@ CHECK_SECRETS = Variable(
     "AIAML_CHECK_SECRETS",
     "true",
     _switch,
-    "true keeps memories that seem to hold a key or password out of git; toolsets warn of them",
+    "true keeps memories that seem to hold a key or password out of git; our toolsets warn of them",
 )
 """Of the toolsets, too."""
 
