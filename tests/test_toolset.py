@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import errno
 import json
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,30 @@ from typing_extensions import TypedDict
 
 import toy_toolset
 from aiaml_server import toolsets
-from aiaml_server.errors import InvalidSetting
+from aiaml_server.errors import (
+    AiamlError,
+    Busy,
+    InvalidArguments,
+    InvalidInput,
+    InvalidSetting,
+    MalformedFile,
+    NotOurs,
+    Refused,
+    StoreError,
+)
 from aiaml_server.server.protocol import Server
-from aiaml_server.toolset import INSTRUCTIONS_LIMIT, Manifest, Tool, Toolset, at
+from aiaml_server.toolset import (
+    CRASHED,
+    INSTRUCTIONS_LIMIT,
+    Manifest,
+    Tool,
+    Toolset,
+    Variable,
+    at,
+    directory,
+    failure,
+    switch,
+)
 from client import SECONDS, Client
 from examples import examples
 from printed import completed, inherited
@@ -352,6 +374,47 @@ def test_one_of_ours_is_chosen_without_a_look_at_the_others(name: str) -> None:
 
 
 # --- on the command line --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (None, "InternalError"),
+        (InvalidInput("text", "must be shorter"), "InvalidInput"),
+        (InvalidArguments({"text": "must be a text"}), "InvalidInput"),
+        (Busy("try again"), "Busy"),
+        (type("Full", (Refused,), {})("move it away"), "Full"),
+        (StoreError("write", "/x", OSError(errno.ENOSPC, "no")), "DiskError"),
+        (NotOurs("/x", "a directory"), "DiskError"),
+        (MalformedFile(["line 1 is no number"]), "DiskError"),
+    ],
+)
+def test_a_failure_has_a_code_and_a_sentence(error: AiamlError | None, code: str) -> None:
+    """A full disk is not called a wrong value."""
+    assert failure(error) == {"error": code, "message": str(error or CRASHED)}
+
+
+@pytest.mark.parametrize(
+    ("read", "given", "found"),
+    [
+        (directory, "~/x", Path("~/x").expanduser()),
+        (directory, "x", "is 'x'; it must be an absolute path or begin with ~"),
+        (directory, "~nobody-of-that-name/x", "but there is no such home directory"),
+        (switch, "Yes", True),
+        (switch, "0", False),
+        (switch, "maybe", "is 'maybe'; it must be true or false"),
+    ],
+)
+def test_a_setting_is_read_or_refused_by_name(
+    read: Callable[[str, str], object], given: str, found: object
+) -> None:
+    """What cannot be used is no other exception."""
+    variable = Variable("AIAML_X", "", read, "something")
+    if isinstance(found, str):
+        with pytest.raises(InvalidSetting, match=f"^AIAML_X .*{re.escape(found)}"):
+            variable.value({"AIAML_X": given})
+    else:
+        assert variable.value({"AIAML_X": given}) == found
 
 
 def test_a_toolset_has_its_verbs_demo_and_checks(tmp_path: Path) -> None:
