@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Sequence
 from functools import wraps
 from typing import Any, NamedTuple
 from unittest import mock
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp import Client
+from typing_extensions import TypedDict
 
 from aiaml_server import toolsets
 from aiaml_server.errors import AiamlError
@@ -255,6 +257,46 @@ def test_arguments_of_another_type_are_refused_with_what_is_right(
             if isinstance(sent, str) and schema["type"] in ("array", "object"):
                 right = json.dumps(example(schema), ensure_ascii=False)
                 assert f"itself, such as {right}" in said
+
+
+class Shape(TypedDict, total=False):
+    """What the tool below answers."""
+
+    refused: str
+
+
+def plainly_typed(limit: int, share: float = 0.5, several: Sequence[int] = ()) -> Shape:
+    """Take numbers whose annotations say no more."""
+    raise AssertionError((limit, share, several))
+
+
+@pytest.fixture
+def plain() -> Spied:
+    """Return a tool as somebody writes it who has read nothing of this."""
+    rules = {"limit": "a whole number", "share": "a number", "several": "whole numbers"}
+    return spy(Tool("plain", "Plain", "Plain.", plainly_typed, Shape, rules, str))
+
+
+@pytest.mark.parametrize("sent", [{"limit": True}, {"share": False}, {"several": [1, True]}])
+def test_arguments_truth_is_no_number_for_any_tool(plain: Spied, sent: dict[str, Any]) -> None:
+    """Python counts it as one; so its annotation need not say that it is none."""
+    (name,) = sent
+    assert plain.call(**{"limit": 1, **sent})["refused"].startswith(f"{name}: must be ")
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        ({"limt": 5}, "limt: is no argument of this tool; did you mean limit?"),
+        ({"text": "x"}, "text: is no argument of this tool; it takes limit, share, several"),
+        ({"": 5, "text": "x"}, "text: is no argument of this tool; it takes limit, share, several"),
+    ],
+)
+def test_arguments_that_a_tool_has_not_are_answered_with_what_it_takes(
+    plain: Spied, sent: dict[str, Any], said: str
+) -> None:
+    """With the one that was meant, or all of them."""
+    assert plain.call(**sent)["refused"].endswith(said)
 
 
 @pytest.mark.parametrize("name", NAMES)

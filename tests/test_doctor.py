@@ -20,6 +20,7 @@ import pytest
 import strace
 from aiaml_server import Memory, MemoryBank, Settings
 from aiaml_server.doctor.finding import guarded
+from aiaml_server.errors import InvalidSetting
 from aiaml_server.files import is_local
 from aiaml_server.format.memory import format as text_of
 from aiaml_server.settings import PAGER, VARIABLES
@@ -278,6 +279,27 @@ def test_each_bad_setting_is_named_and_the_rest_is_checked(base: Path) -> None:
     assert report.having("error", "AIAML_LOG_LEVEL is 'loud'")
     assert report.having("ok", "12 memories")
     assert report.having("ok", "AIAML_ENABLE_SYNC, AIAML_MEMORY_DIR")
+
+
+def test_a_bad_setting_of_a_toolset_that_is_served_is_not_well(base: Path) -> None:
+    """Each is named once, with what to do; and none of a toolset that is not served."""
+    wrong = {
+        "AIAML_COMPARTMENT_LIMIT": "abc", "AIAML_RUN_MINUTES": "soon", "AIAML_REPOSITORIES": "here",
+        "AIAML_SAFE_DIRECTORIES": "there",
+    }  # fmt: skip
+    report = checked(base, "settings", "toolsets", AIAML_TOOLSETS="compartments", **wrong)
+    named = {each["found"].split()[0]: each["remedy"] for each in report.having("error", "")}
+    unusable = [each for each in wrong if each != "AIAML_REPOSITORIES"]
+    assert sorted(named) == sorted(unusable)
+    assert len(report.having("error", "")) == len(named)
+    assert named["AIAML_RUN_MINUTES"].startswith("correct AIAML_RUN_MINUTES, or remove it, where")
+    (good,) = [each for each in report.having("ok", "AIAML_") if each["check"] == "settings"]
+    assert not [each for each in unusable if each in good["found"]]
+    alone = checked(base, "toolsets", AIAML_TOOLSETS="compartments", AIAML_RUN_MINUTES="soon")
+    (told,) = alone.having("error", "AIAML_RUN_MINUTES is 'soon'")
+    assert (told["check"], told["remedy"]) == ("compartments", named["AIAML_RUN_MINUTES"])
+    (told,) = checked(base, "settings", "toolsets", AIAML_TOOLSETS="wrods").having("error", "")
+    assert "AIAML_TOOLSETS names 'wrods'" in told["found"]
 
 
 def test_without_a_directory_the_rest_is_checked() -> None:
@@ -901,6 +923,18 @@ def test_a_check_that_crashes_does_not_take_the_others_along() -> None:
     assert (last.check, last.level) == ("clock", "error")
     assert "ZeroDivisionError: a fault of ours" in last.found
     assert "report" in last.remedy
+
+
+def test_a_check_that_finds_a_setting_wrong_says_what_to_correct() -> None:
+    """As the check of the settings does, whoever wrote it."""
+
+    def wrong(found: list[Any]) -> Iterator[Any]:
+        yield from found
+        raise InvalidSetting("AIAML_WORDS", "is 'x'; it must be y")
+
+    (only,) = guarded("words", wrong, [])
+    assert (only.level, only.found) == ("error", "AIAML_WORDS is 'x'; it must be y")
+    assert only.remedy == "correct AIAML_WORDS, or remove it, where the server's environment is set"
 
 
 @posix

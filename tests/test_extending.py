@@ -81,7 +81,7 @@ def test_a_toolset_from_another_package_is_listed(programs: Path, tmp_path: Path
     assert shown.index("semantic") < shown.index(own)
     last = json.loads(said(programs, tmp_path, "toolsets", "--json"))[-1]
     assert last["name"] == "words"
-    assert last["variables"] == ["AIAML_WORDS_BETWEEN", "AIAML_WORDS_FILE"]
+    assert last["variables"] == ["AIAML_WORDS_BETWEEN", "AIAML_WORDS_DIR"]
     wrong = completed([programs / "aiaml-server", "--toolset", "wrds"])
     assert "did you mean words?" in wrong.stderr
 
@@ -90,16 +90,63 @@ def test_a_toolset_from_another_package_is_listed(programs: Path, tmp_path: Path
 def test_a_toolset_from_another_package_is_served(
     words: tuple[str, ...], programs: Path, tmp_path: Path
 ) -> None:
-    """By its own tool alone, with its setting, and with a failure in its shape."""
+    """By its own tools alone, with its settings, and with failures that have a code."""
     command = (str(programs / words[0]), *words[1:], "--toolset", "words")
-    settings = {"AIAML_WORDS_BETWEEN": "-", "AIAML_WORDS_FILE": str(tmp_path / "total")}
+    settings = {"AIAML_WORDS_BETWEEN": "-", "AIAML_WORDS_DIR": str(tmp_path / "words")}
     with Client(tmp_path, command=command, environ=settings) as client:
         listed = client.answer(client.request("tools/list"))["result"]["tools"]
         assert [each["name"] for each in listed] == ["count_words", "total_words"]
         assert client.call("count_words", text="one-two three") == {"words": 2}
-        assert client.call("count_words", text=5)["error"].startswith("text: must be a text")
+        for text in (5, "x" * 9001):
+            assert client.call("count_words", text=text) == {
+                "error": "InvalidInput",
+                "message": "text: must be a text of at most 9,000 characters",
+            }
         assert client.call("total_words") == {"words": 2}
     assert said(programs, tmp_path, "words", "total", **settings) == "2 words so far\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "tool", "code", "sentence"),
+    [
+        ("total.lock", None, "count_words", "DiskError", "{} is a directory"),
+        ("total", None, "total_words", "DiskError", "cannot read {}: it is a directory"),
+        (
+            "total",
+            "1" * 101,
+            "total_words",
+            "DiskError",
+            "cannot read {}: it is larger than 100 bytes",
+        ),
+        ("total", "ten", "count_words", "Damaged", "{} holds no number"),
+    ],
+)
+def test_a_toolset_from_another_package_says_what_is_in_its_way(
+    name: str, text: str | None, tool: str, code: str, sentence: str, programs: Path, tmp_path: Path
+) -> None:
+    """By a path, a remedy and a code; none is told to try again where that never helps."""
+    path = tmp_path / "words" / name
+    path.parent.mkdir()
+    path.mkdir() if text is None else path.write_text(text)
+    command = (str(programs / "aiaml-server"), "--toolset", "words")
+    given = {"text": "one"} if tool == "count_words" else {}
+    settings = {"AIAML_WORDS_DIR": str(path.parent)}
+    with Client(tmp_path, command=command, environ=settings) as client:
+        failed = {"error": code, "message": f"{sentence.format(path)}; move it away"}
+        assert client.call(tool, **given) == failed
+
+
+def test_a_toolset_from_another_package_has_its_settings_examined(
+    programs: Path, tmp_path: Path
+) -> None:
+    """A wrong one is named once, and not called ok; a mistyped one is asked back."""
+    environ = {"AIAML_TOOLSETS": "words", "AIAML_WORDS_DIR": "here", "AIAML_WORDS_BETWEN": "-"}
+    home = {"HOME": str(tmp_path), "AIAML_MEMORY_DIR": str(tmp_path / "base")}
+    command = [str(programs / "aiaml"), "doctor", "settings", "toolsets", "--json"]
+    found = json.loads(completed(command, env={**inherited(), **home, **environ}).stdout)
+    (wrong,) = [each for each in found if "AIAML_WORDS_DIR" in each["found"]]
+    assert wrong["level"] == "error" and "must be an absolute path" in wrong["found"]
+    assert "did you mean AIAML_WORDS_BETWEEN?" in [each["remedy"] for each in found]
 
 
 def test_a_toolset_from_another_package_is_served_beside_ours(
@@ -240,9 +287,13 @@ def test_a_toolset_whose_tools_cannot_be_imported_is_one_sentence(tmp_path: Path
 
 
 def test_verbs_of_a_toolset_from_another_package_are_verbs(tmp_path: Path) -> None:
-    """And `--help` shows the toolset beside ours."""
+    """And `--help` shows the toolset beside ours; a mistyped one is asked back."""
     offer(tmp_path / "site", "good-package", "fine", good("fine", "toy_verbs:toy"))
+    offer(tmp_path / "site", "other-package", "mute", good("mute"))
     paths = os.pathsep.join((str(tmp_path / "site"), str(Path(__file__).parent)))
+    for name, meant in (("fien", ", but 'fine'"), ("mutee", "")):
+        missed = run(name, environ={"PYTHONPATH": paths}, code=2).stderr
+        assert f"there is no verb {name!r}{meant};" in missed
     assert run("fine", "say", environ={"PYTHONPATH": paths}).stdout == "said\n"
     failed = run("fine", "fail", environ={"PYTHONPATH": paths}, code=3).stderr
     assert "a mistake in the good-package: ZeroDivisionError" in " ".join(failed.split())

@@ -24,13 +24,14 @@ import pytest
 
 import aiaml_server
 from aiaml_server import MemoryBank, Settings
-from aiaml_server.errors import NotOurs
+from aiaml_server.errors import NotOurs, StoreError, TooLarge
 from aiaml_server.files import (
     Lock,
     is_temporary,
     open_own,
     own_directory,
     read_own,
+    read_regular,
     remove_left,
     remove_own,
     write_atomic,
@@ -488,6 +489,21 @@ def test_more_than_is_ever_written_is_not_read(tmp_path: Path) -> None:
         read_own(path, 1024)
     path.write_bytes(b"x" * 1024)
     assert read_own(path, 1024) == b"x" * 1024
+
+
+@pytest.mark.parametrize(
+    ("most", "said"), [(100, "100 bytes"), (64 * 1024, "64 KiB"), (4 * 1024 * 1024, "4 MiB")]
+)
+def test_a_limit_is_told_in_its_unit(most: int, said: str, tmp_path: Path) -> None:
+    """By whatever reads a file, and also where the error says it in a sentence of the disk's."""
+    path = tmp_path / "file"
+    with path.open("wb") as stream:
+        stream.truncate(most + 1)
+    with pytest.raises(NotOurs, match=f"larger than {said};") as refused:
+        read_own(path, most)
+    assert f"larger than {said};" in str(StoreError("read", path, refused.value))
+    with pytest.raises(TooLarge, match=f"larger than {said}: "):
+        read_regular(str(path), most)
 
 
 @posix

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import errno
 import json
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,30 @@ from typing_extensions import TypedDict
 
 import toy_toolset
 from aiaml_server import toolsets
-from aiaml_server.errors import InvalidSetting
+from aiaml_server.errors import (
+    AiamlError,
+    Busy,
+    InvalidArguments,
+    InvalidInput,
+    InvalidSetting,
+    MalformedFile,
+    NotOurs,
+    Refused,
+    StoreError,
+)
 from aiaml_server.server.protocol import Server
-from aiaml_server.toolset import INSTRUCTIONS_LIMIT, Manifest, Tool, Toolset, at
+from aiaml_server.toolset import (
+    CRASHED,
+    INSTRUCTIONS_LIMIT,
+    Manifest,
+    Tool,
+    Toolset,
+    Variable,
+    at,
+    directory,
+    failure,
+    switch,
+)
 from client import SECONDS, Client
 from examples import examples
 from printed import completed, inherited
@@ -66,7 +88,7 @@ class TestToy(Contract):
 
     def environ(self, place: Path) -> dict[str, str]:
         """Keep notes in the test's directory."""
-        return {"TOY_FILE": str(place / "notes" / "notes.json")}
+        return {"AIAML_TOY_FILE": str(place / "notes" / "notes.json")}
 
     def story(self, call: Call) -> None:
         """Note, then read."""
@@ -162,7 +184,7 @@ class TestToy(Contract):
 
 def test_a_call_that_never_returns_does_not_keep_the_process(tmp_path: Path) -> None:
     """As on a network file system that hangs: neither after the end of input nor after a signal."""
-    environ = {"TOY_FILE": str(tmp_path / "notes" / "notes.json")}
+    environ = {"AIAML_TOY_FILE": str(tmp_path / "notes" / "notes.json")}
     command = (*TOY, "--toolset", "toy")
     with (
         Client(tmp_path, command=command, environ=environ) as left,
@@ -219,7 +241,7 @@ def test_exactly_the_named_toolsets_are_served(
     words: tuple[str, ...], environ: dict[str, str], served: list[str], tmp_path: Path
 ) -> None:
     """With nothing named, exactly the three tools; the option wins over the variable."""
-    environ = {"TOY_FILE": str(tmp_path / "notes.json"), **environ}
+    environ = {"AIAML_TOY_FILE": str(tmp_path / "notes.json"), **environ}
     with Client(tmp_path / "base", command=(*TOY, *words), environ=environ) as client:
         assert names(client) == served
 
@@ -279,7 +301,7 @@ def test_a_toolset_served_alone_loads_nothing_of_the_default(name: str, tmp_path
 @pytest.mark.parametrize("kind", ["tool note", "resource toy://notes", "prompt about"])
 def test_two_of_one_name_are_refused(kind: str, tmp_path: Path) -> None:
     """The first one would answer with the second one's words."""
-    built = toy_toolset.build({"TOY_FILE": tmp_path / "notes.json"})
+    built = toy_toolset.build({"AIAML_TOY_FILE": tmp_path / "notes.json"})
     part = kind.partition(" ")[0] + "s"
     other = built._replace(tools=(), resources=(), prompts=())
     other = other._replace(**{part: getattr(built, part)})
@@ -290,7 +312,7 @@ def test_two_of_one_name_are_refused(kind: str, tmp_path: Path) -> None:
 @pytest.mark.anyio
 async def test_served_together_each_is_brief(tmp_path: Path) -> None:
     """The short forms of all toolsets stay below what hosts show."""
-    built = toy_toolset.build({"TOY_FILE": tmp_path / "notes.json"})
+    built = toy_toolset.build({"AIAML_TOY_FILE": tmp_path / "notes.json"})
     values = {"AIAML_MEMORY_DIR": str(tmp_path / "base"), "AIAML_ENABLE_SYNC": "false"}
     manifest = toolsets.manifest("aiaml")
     default = at(manifest.build)(manifest.values(values))
@@ -354,6 +376,47 @@ def test_one_of_ours_is_chosen_without_a_look_at_the_others(name: str) -> None:
 # --- on the command line --------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (None, "InternalError"),
+        (InvalidInput("text", "must be shorter"), "InvalidInput"),
+        (InvalidArguments({"text": "must be a text"}), "InvalidInput"),
+        (Busy("try again"), "Busy"),
+        (type("Full", (Refused,), {})("move it away"), "Full"),
+        (StoreError("write", "/x", OSError(errno.ENOSPC, "no")), "DiskError"),
+        (NotOurs("/x", "a directory"), "DiskError"),
+        (MalformedFile(["line 1 is no number"]), "DiskError"),
+    ],
+)
+def test_a_failure_has_a_code_and_a_sentence(error: AiamlError | None, code: str) -> None:
+    """A full disk is not called a wrong value."""
+    assert failure(error) == {"error": code, "message": str(error or CRASHED)}
+
+
+@pytest.mark.parametrize(
+    ("read", "given", "found"),
+    [
+        (directory, "~/x", Path("~/x").expanduser()),
+        (directory, "x", "is 'x'; it must be an absolute path or begin with ~"),
+        (directory, "~nobody-of-that-name/x", "but there is no such home directory"),
+        (switch, "Yes", True),
+        (switch, "0", False),
+        (switch, "maybe", "is 'maybe'; it must be true or false"),
+    ],
+)
+def test_a_setting_is_read_or_refused_by_name(
+    read: Callable[[str, str], object], given: str, found: object
+) -> None:
+    """What cannot be used is no other exception."""
+    variable = Variable("AIAML_X", "", read, "something")
+    if isinstance(found, str):
+        with pytest.raises(InvalidSetting, match=f"^AIAML_X .*{re.escape(found)}"):
+            variable.value({"AIAML_X": given})
+    else:
+        assert variable.value({"AIAML_X": given}) == found
+
+
 def test_a_toolset_has_its_verbs_demo_and_checks(tmp_path: Path) -> None:
     """`aiaml NAME …`, `--toolset NAME demo`, and a line of doctor's where it is served."""
     home = {"HOME": str(tmp_path), "AIAML_MEMORY_DIR": str(tmp_path / "base")}
@@ -361,7 +424,9 @@ def test_a_toolset_has_its_verbs_demo_and_checks(tmp_path: Path) -> None:
     assert "toy " in serve("--help", environ=home).stdout
     assert serve("--toolset", "toy", "demo", environ=home).stdout == "a note is a note\n"
     assert "--toolset goes with" in serve("--toolset", "toy", "list", environ=home).stderr
-    lines = serve("doctor", "toolsets", environ={**home, "AIAML_TOOLSETS": "toy", "TOY_FILE": "x"})
+    lines = serve(
+        "doctor", "toolsets", environ={**home, "AIAML_TOOLSETS": "toy", "AIAML_TOY_FILE": "x"}
+    )
     assert "notes in x" in lines.stdout and "note, notes" in lines.stdout
     wrong = serve("doctor", "settings", environ={**home, "AIAML_TOOLSETS": "toy"})
     assert "no such setting" not in wrong.stdout

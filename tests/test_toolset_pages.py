@@ -62,7 +62,7 @@ def test_every_tool_verb_and_setting_is_on_the_page(name: str) -> None:
 def test_the_page_has_exactly_the_codes_of_failures(name: str) -> None:
     """A closed list."""
     failures = importlib.import_module(f"aiaml_server.toolsets.{name}.failures")
-    homes = (failures.__name__, "aiaml_server.toolsets.failures")
+    homes = (failures.__name__, "aiaml_server.errors")
     real = {
         each.__name__
         for each in vars(failures).values()

@@ -98,7 +98,7 @@ def failure(error: AiamlError | None) -> Noted:
 
 def build(values: Mapping[str, Any]) -> Toolset:
     """Build the toolset."""
-    notes = Notes(values["TOY_FILE"])
+    notes = Notes(values["AIAML_TOY_FILE"])
     rules = {"text": "what to note, as text"}
     return Toolset(
         instructions="Notes: `note` adds one, `notes` returns all. Nothing else is here to do.",
@@ -128,7 +128,7 @@ def build(values: Mapping[str, Any]) -> Toolset:
 
 def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Say where the notes are."""
-    yield Finding("toy", "ok", f"notes in {environ.get('TOY_FILE')}")
+    yield Finding("toy", "ok", f"notes in {environ.get('AIAML_TOY_FILE')}")
 
 
 def demo() -> int:
@@ -146,7 +146,7 @@ MANIFEST = Manifest(
     name="toy",
     summary="short notes",
     tools=("note", "notes"),
-    variables=(Variable("TOY_FILE", "notes.json", path, "where notes are"),),
+    variables=(Variable("AIAML_TOY_FILE", "notes.json", path, "where notes are"),),
     build="toy_toolset:build",
     verbs="toy_verbs:toy",
     checks="toy_toolset:checks",

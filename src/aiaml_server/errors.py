@@ -4,7 +4,7 @@
     ├── InvalidInput      the caller gave a wrong value: `field`, `reason`
     │   └── InvalidArguments  several, or of the wrong type: `reasons`
     ├── InvalidSetting    an environment variable is wrong: `variable`, `reason`
-    ├── MalformedFile     a file is no memory: `problems`; it is left as it is
+    ├── MalformedFile     a file is not as its program writes it: `problems`; it is left as it is
     ├── ChangedMeanwhile  a file is not as it was when it was read: `name`; it is left as it is
     ├── NotInGit          the present version would be lost: `name`, `reason`; it is left as it is
     ├── GitMissing        there is no git on this machine
@@ -12,6 +12,9 @@
     ├── NotOurs           something else has the name of a file of ours: `path`, `what`
     ├── StoreError        the disk refused: `path`, `cause`; nothing was half done
     └── Refused           a toolset other than the three tools refused a call
+        ├── NotFound      there is nothing of that id
+        ├── Busy          another process is writing
+        └── DiskError     the disk refused, or something is in the way
 
 Each carries its data and, as `str()`, one sentence for a person. They are translated once, at the
 edges: the tools turn them into the specification's error shapes, the command line into exit codes.
@@ -25,10 +28,13 @@ from collections.abc import Mapping, Sequence
 
 __all__ = [
     "AiamlError",
+    "Busy",
+    "DiskError",
     "InvalidArguments",
     "InvalidInput",
     "InvalidSetting",
     "MalformedFile",
+    "NotFound",
     "NotOurs",
     "Refused",
     "StoreError",
@@ -45,9 +51,22 @@ class Refused(AiamlError):  # noqa: N818 (the subclasses' names are the codes)
     """A call of a toolset that was refused; nothing was changed. The class's name is the code."""
 
 
+class NotFound(Refused):
+    """There is nothing of that id."""
+
+
+class Busy(Refused):
+    """Another process is writing and did not end in time; trying again is right."""
+
+
+class DiskError(Refused):
+    """The disk refused, or something is in the way; what was there is as it was."""
+
+
 def said_by_system(error: OSError) -> str:
-    """Return what the system says of a failure, in lower case."""
-    return (error.strerror or str(error)).lower()
+    """Return what the system says of a failure, to stand inside a sentence."""
+    said = error.strerror or str(error)
+    return said[:1].lower() + said[1:]
 
 
 class InvalidInput(AiamlError):  # noqa: N818 (the words a reader looks for)
@@ -95,7 +114,9 @@ class InvalidSetting(AiamlError):  # noqa: N818
 
 
 class MalformedFile(AiamlError):  # noqa: N818
-    """A file that is no memory. Readers skip it, name it once, and never rewrite it.
+    """A file that is not as its program writes it, such as one that is no memory.
+
+    Readers skip it, name it once, and never rewrite it.
 
     Attributes:
         problems: everything that is wrong with it, not only the first.
@@ -107,7 +128,7 @@ class MalformedFile(AiamlError):  # noqa: N818
 
 
 class TooLarge(MalformedFile):
-    """One that is larger than any memory."""
+    """One that is larger than its program writes any."""
 
 
 class ChangedMeanwhile(AiamlError):  # noqa: N818

@@ -317,7 +317,7 @@ def copy_regular(path: str, target: Path, most: int) -> None:
         while data := source.read(_BLOCK):
             copy.write(data)
             if copy.tell() > most:  # it grows
-                raise TooLarge([f"it is larger than {most // 1024 // 1024} MiB"])
+                raise TooLarge([f"it is larger than {bound(most)}"])
 
 
 def _whole(descriptor: int, size: int, most: int) -> bytes:
@@ -333,8 +333,15 @@ def _check_regular(status: os.stat_result, most: int) -> None:
     if kind := _other_than(stat.S_ISREG, status):
         raise MalformedFile([f"it is {kind}"])
     if status.st_size > most:
-        limit = f"{most // 1024:,} KiB" if most % (1024 * 1024) else f"{most // 1024 // 1024:,} MiB"
-        raise TooLarge([f"it is larger than {limit}: {status.st_size:,} bytes"])
+        raise TooLarge([f"it is larger than {bound(most)}: {status.st_size:,} bytes"])
+
+
+def bound(most: int) -> str:
+    """Return a number of bytes as a limit is told, exactly: "100 bytes", "64 KiB", "4 MiB"."""
+    for unit, size in (("MiB", 1024 * 1024), ("KiB", 1024)):
+        if most % size == 0:
+            return f"{most // size:,} {unit}"
+    return f"{most:,} bytes"
 
 
 _KINDS = {
@@ -430,7 +437,7 @@ def read_own(path: Path, most: int) -> bytes:
     finally:
         os.close(descriptor)
     if max(size, len(data)) > most:
-        raise NotOurs(path, f"larger than {most // 1024:,} KiB")
+        raise NotOurs(path, f"larger than {bound(most)}")
     return data
 
 

@@ -122,7 +122,8 @@ def without_password(address: str) -> str:
     return f"{scheme}{slashes}{user}{at}{place}"
 
 
-def _directory(variable: str, value: str) -> Path:
+def directory(variable: str, value: str) -> Path:
+    """Read an absolute path, or one that begins with `~`."""
     try:
         path = Path(value).expanduser()
     except RuntimeError as error:
@@ -147,7 +148,8 @@ _SWITCH = {"true": True, "1": True, "yes": True, "on": True} | {
 }  # fmt: skip
 
 
-def _switch(variable: str, value: str) -> bool:
+def switch(variable: str, value: str) -> bool:
+    """Read true or false, as people write them: also yes and no, on and off, 1 and 0."""
     try:
         return _SWITCH[value.strip().lower()]
     except KeyError:
@@ -201,18 +203,18 @@ PAGER = Variable(
 CHECK_SECRETS = Variable(
     "AIAML_CHECK_SECRETS",
     "true",
-    _switch,
-    "true keeps memories that seem to hold a key or password out of git; toolsets warn of them",
+    switch,
+    "true keeps memories that seem to hold a key or password out of git; our toolsets warn of them",
 )
 """Of the toolsets, too."""
 
 BASE = "AIAML_MEMORY_DIR"
 _BY_FIELD = {
-    "base": Variable(BASE, "~/.aiaml", _directory, "where memories are kept"),
+    "base": Variable(BASE, "~/.aiaml", directory, "where memories are kept"),
     "sync": Variable(
         "AIAML_ENABLE_SYNC",
         "true",
-        _switch,
+        switch,
         "true keeps memories in git; false: no git at all",
     ),
     "remote": Variable(
@@ -232,31 +234,31 @@ _BY_FIELD = {
     "check_index": Variable(
         "AIAML_CHECK_INDEX",
         "false",
-        _switch,
+        switch,
         "true: compare every answer with a scan of all files (slow)",
     ),
     "log_uses": Variable(
         "AIAML_LOG_USES",
         "true",
-        _switch,
+        switch,
         "true notes beside the index what agents ask for; `aiaml stats uses` tells it",
     ),
     "hide_expired": Variable(
         "AIAML_HIDE_EXPIRED",
         "false",
-        _switch,
+        switch,
         "true: agents do not find memories whose `until` is over",
     ),
     "hooks": Variable(
         "AIAML_HOOKS",
         "true",
-        _switch,
+        switch,
         "false: hooks that are installed (`aiaml install CLIENT --hooks`) tell nothing",
     ),
     "inbox": Variable(
         "AIAML_INBOX",
         "false",
-        _switch,
+        switch,
         "true: `aiaml list` and the page tell which memories you have not seen yet",
     ),
     "log_level": LOG_LEVEL,

@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -122,12 +123,12 @@ class Contract:
         assert done.stdout.strip() == b"[]"
 
     def test_its_manifest_says_what_is_served(self, tmp_path: Path) -> None:
-        """The names of the tools, a line, and settings that are its own or the program's."""
+        """The names of the tools, a line, and settings, whose names begin with `AIAML_`."""
         with self.toolset(tmp_path) as toolset:
             assert tuple(each.name for each in toolset.tools) == self.manifest.tools
         assert self.manifest.summary and "\n" not in self.manifest.summary
         for variable in self.manifest.variables:
-            assert variable.help and variable.name.isupper()
+            assert variable.help and re.fullmatch("AIAML_[A-Z0-9_]+", variable.name)
 
     def test_its_places_are_there(self) -> None:
         """What the manifest names as `module:name` can be imported and called."""

@@ -15,8 +15,8 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol
 
-from aiaml_server.errors import AiamlError
-from aiaml_server.settings import Variable, as_given
+from aiaml_server.errors import AiamlError, MalformedFile, NotOurs, Refused, StoreError
+from aiaml_server.settings import Variable, as_given, directory, switch
 
 __all__ = [
     "CRASHED",
@@ -37,8 +37,11 @@ __all__ = [
     "Variable",
     "as_given",
     "client",
+    "directory",
+    "failure",
     "lazily",
     "repair_surrogates",
+    "switch",
 ]
 
 INSTRUCTIONS_LIMIT = 2048
@@ -78,8 +81,8 @@ class Tool(NamedTuple):
             `{"result": [...]}`, since the protocol wants an object.
         rules: for each parameter, what it must be, such as "a text": a wrong type is answered with
             a sentence that has "must be" before it.
-        failure: turns an error into the value that this tool answers when it fails; None stands
-            for a crash, whose details are in the log alone.
+        failure: turns an error into the value that this tool answers when it fails, as the function
+            `failure` does; None stands for a crash, whose details are in the log alone.
         reads: whether it changes nothing.
         destroys: whether it can take something away.
         repeatable: whether a second call with the same arguments changes nothing more.
@@ -103,6 +106,22 @@ class Tool(NamedTuple):
     outside: bool = False
     lenient: bool = False
     empties: Sequence[str] = ()
+
+
+def failure(error: AiamlError | None) -> dict[str, str]:
+    """Return what a tool answers when it fails: a code as `error`, and a sentence as `message`.
+
+    The code is the name of a `Refused`'s class; `DiskError` for what else files and the disk raise;
+    `InternalError` for a crash, which is None; `InvalidInput` for all other errors.
+    """
+    if error is None:
+        return {"error": "InternalError", "message": CRASHED}
+    code = "InvalidInput"
+    if isinstance(error, Refused):
+        code = type(error).__name__
+    elif isinstance(error, StoreError | NotOurs | MalformedFile):
+        code = "DiskError"
+    return {"error": code, "message": str(error)}
 
 
 class Resource(NamedTuple):

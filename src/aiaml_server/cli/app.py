@@ -212,7 +212,8 @@ class Verbs(click.Group):
         if not (manifest and manifest.verbs):
             from aiaml_server.cli.misuse import no_verb  # noqa: PLC0415 (hardly ever needed)
 
-            raise click.UsageError(no_verb(cmd_name, self.list_commands(ctx)), ctx)
+            theirs = (each.name for each in toolsets.others().manifests if each.verbs)
+            raise click.UsageError(no_verb(cmd_name, [*self.list_commands(ctx), *theirs]), ctx)
         group: click.Command = at(manifest.verbs)
         return group
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from aiaml_server.files import make_directory, replace_atomic
+from aiaml_server.files import bound, make_directory, replace_atomic
 
 _SAFELY = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # waits for no pipe
 MOST = 16 * 1024 * 1024
@@ -62,8 +62,9 @@ def read(path: Path, most: int = MOST) -> bytes | None:
     except OSError as error:
         raise _failed(path, "read", error) from error
     if len(data) > most:
-        limit = f"{most // 1024:,} KiB" if most % (1 << 20) else f"{most >> 20} MiB"
-        raise ConfigError(path, f"it is larger than {limit}, which takes too long to edit in place")
+        raise ConfigError(
+            path, f"it is larger than {bound(most)}, which takes too long to edit in place"
+        )
     if data.count(b"\n") > _MOST_LINES:
         raise ConfigError(
             path, f"it has more than {_MOST_LINES:,} lines, too many to edit in place"

@@ -32,7 +32,7 @@ class Context:
         offline: whether the remote is left alone.
         wrong: the settings that cannot be used.
         settings: the others; None when they do not say where the memories are.
-        told: the sentences of the troubles of sync that a finding has.
+        told: the sentences of the settings and of the troubles of sync that a finding has.
     """
 
     environ: Mapping[str, str] = field(repr=False)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
 
 from aiaml_server import toolsets
 from aiaml_server.doctor.context import PREFIX, Context
-from aiaml_server.doctor.finding import Finding
+from aiaml_server.doctor.finding import Finding, unusable
+from aiaml_server.errors import InvalidSetting
 from aiaml_server.settings import PAGER, VARIABLES
 
 _INTERNAL = ("AIAML_LAUNCHER",)
@@ -15,10 +16,11 @@ _INTERNAL = ("AIAML_LAUNCHER",)
 
 def settings(context: Context) -> Iterator[Finding]:
     """Name every variable that cannot be used, or that nobody reads."""
-    for error in context.wrong.values():
-        remedy = f"correct {error.variable}, or remove it, where the server's environment is set"
-        yield Finding("settings", "error", str(error), remedy)
     given = sorted(name for name in context.environ if name.upper().startswith(PREFIX))
+    wrong = context.wrong | _wrong_of_toolsets(context.environ, given)
+    for error in wrong.values():
+        context.told.add(str(error))
+        yield unusable("settings", error)
     variables = [*VARIABLES, *toolsets.VARIABLES, PAGER]
     for toolset in map(toolsets.manifest, toolsets.OWN):
         variables += toolset.variables
@@ -31,6 +33,26 @@ def settings(context: Context) -> Iterator[Finding]:
         near = get_close_matches(name.upper(), known, 1)
         remedy = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
         yield Finding("settings", "warning", f"{name} is set, but no such setting exists", remedy)
-    good = [name for name in given if name in known and name not in context.wrong]
-    if good or not (context.wrong or unknown):
+    good = [name for name in given if name in known and name not in wrong]
+    if good or not (wrong or unknown):
         yield Finding("settings", "ok", ", ".join(good) or "none set: the defaults are used")
+
+
+def _wrong_of_toolsets(
+    environ: Mapping[str, str], given: Collection[str]
+) -> dict[str, InvalidSetting]:
+    """Return what cannot be used of the settings that are given to the toolsets served here."""
+    wrong = {}
+    variables = [*toolsets.VARIABLES]
+    try:
+        for toolset in toolsets.chosen([], environ):
+            variables += toolset.variables
+    except InvalidSetting as error:
+        wrong[error.variable] = error
+    for variable in variables:
+        try:
+            if variable.name in given:
+                variable.value(environ)
+        except InvalidSetting as error:
+            wrong[variable.name] = error
+    return wrong

@@ -63,10 +63,14 @@ class Arguments:
         """
         unknown = [name for name in given if name not in self._parameters]
         if unknown and not self._tool.lenient:
-            known = ", ".join(self._parameters)
-            there = f"there are {known}" if known else "it takes none"
+            from difflib import get_close_matches  # noqa: PLC0415 (hardly ever needed)
+
+            takes = ", ".join(self._parameters) or "none"
+            first = unknown[0][:100]
+            near = get_close_matches(first, self._parameters, 1) if len(unknown) == 1 else ()
+            meant = f"did you mean {near[0]}?" if near else f"it takes {takes}"
             raise InvalidArguments(
-                {name[:100]: f"is no argument of this tool; {there}" for name in unknown}
+                {name[:100]: f"is no argument of this tool; {meant}" for name in unknown}
             )
         taken = _taken(given, self.schema, self._tool.empties)
         try:
@@ -160,6 +164,8 @@ def _taken(  # noqa: PLR0911 (one for each kind)
         empties: names of texts that mean something when they are empty.
     """
     kind = schema.get("type")
+    if kind in ("integer", "number") and isinstance(value, bool):
+        return str(value)  # which is no number, as this is none: Python counts it as one
     if kind == "integer" and isinstance(value, str) and _WHOLE.fullmatch(value):
         return int(value.partition(".")[0])
     if kind == "integer" and isinstance(value, float) and value.is_integer():

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from aiaml_server.errors import MalformedFile, NotOurs, StoreError
-from aiaml_server.files import check_own, read_regular
+from aiaml_server.files import bound, check_own, read_regular
 
 BESIDE = ".aiaml.git"
 HIDDEN = b"/files/*.md\n"  # by which earlier versions hid memories from a person's git
@@ -164,7 +164,7 @@ def _check_plain(directory: Path) -> None:
 def _check_small(path: Path) -> None:
     with suppress(FileNotFoundError):
         if path.stat().st_size > _MOST:
-            raise NotOurs(path, f"larger than {_MOST // 1024:,} KiB")
+            raise NotOurs(path, f"larger than {bound(_MOST)}")
 
 
 def config_of(directory: Path) -> str:

@@ -11,8 +11,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict
 
-from aiaml_server.errors import AiamlError, Refused
-from aiaml_server.toolset import CRASHED, Tool
+from aiaml_server.toolset import Tool, failure
 
 
 class Rule(NamedTuple):
@@ -97,14 +96,6 @@ def _as_number(value: object) -> object:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19:
         return int(value)
     return value
-
-
-def failure(error: AiamlError | None) -> Failure:
-    """Return what a tool answers when it fails; None is a crash."""
-    if error is None:
-        return {"error": "InternalError", "message": CRASHED}
-    code = type(error).__name__ if isinstance(error, Refused) else "InvalidInput"
-    return {"error": code, "message": str(error)}
 
 
 def tool(

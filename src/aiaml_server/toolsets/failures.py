@@ -1,8 +1,8 @@
-"""What can go wrong in several toolsets. The class's name is the code that agents get."""
+"""What errors of several toolsets show of a wrong value, and say of the disk."""
 
 from __future__ import annotations
 
-from aiaml_server.errors import Refused, said_by_system
+from aiaml_server.errors import DiskError, said_by_system
 
 _MOST_SHOWN = 80  # characters of a wrong value
 
@@ -10,18 +10,6 @@ _MOST_SHOWN = 80  # characters of a wrong value
 def beginning(text: str) -> str:
     """Return as much of a text as an error shows: it may have megabytes."""
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
-
-
-class NotFound(Refused):
-    """There is nothing of that id."""
-
-
-class Busy(Refused):
-    """Another process is writing and did not end in time; trying again is right."""
-
-
-class DiskError(Refused):
-    """The disk refused, or something is in the way; what was there is as it was."""
 
 
 def refused(what: object, error: OSError) -> DiskError:

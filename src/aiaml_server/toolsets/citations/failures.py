@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from aiaml_server.errors import Busy as Busy  # noqa: PLC0414
+from aiaml_server.errors import DiskError as DiskError  # noqa: PLC0414
+from aiaml_server.errors import NotFound as NotFound  # noqa: PLC0414
 from aiaml_server.errors import Refused as Refused  # noqa: PLC0414 (a name of this module too)
-from aiaml_server.toolsets.failures import Busy as Busy  # noqa: PLC0414
-from aiaml_server.toolsets.failures import DiskError as DiskError  # noqa: PLC0414
-from aiaml_server.toolsets.failures import NotFound as NotFound  # noqa: PLC0414
 
 
 class NoRepository(Refused):

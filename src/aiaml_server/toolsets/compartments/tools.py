@@ -15,8 +15,8 @@ from pydantic import Field, TypeAdapter, ValidationError, validate_call
 from typing_extensions import TypedDict
 
 from aiaml_server.errors import AiamlError, InvalidArguments, Refused
-from aiaml_server.toolset import Answer, Changed, Prompt, Resource, Toolset
-from aiaml_server.toolsets.answering import PLAIN, Failure, Few, Whole, failure, tool
+from aiaml_server.toolset import Answer, Changed, Prompt, Resource, Toolset, failure
+from aiaml_server.toolsets.answering import PLAIN, Failure, Few, Whole, tool
 from aiaml_server.toolsets.compartments.entries import (
     COMPARTMENTS,
     HIGHEST,

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from aiaml_server.errors import InvalidInput, InvalidSetting, MalformedFile, StoreError
+from aiaml_server.errors import InvalidInput, MalformedFile, StoreError
 from aiaml_server.files import read_regular, write_atomic
 from aiaml_server.format.invisible import marked_line
 from aiaml_server.moments import present
@@ -419,12 +419,7 @@ def _line(entry: Entry) -> str:
 
 def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Say where the file is, whether it can be read, and what is nearly full."""
-    try:
-        values = MANIFEST.values(environ)
-    except InvalidSetting as error:
-        remedy = f"correct {error.variable}, or remove it, where the server's environment is set"
-        yield Finding(MANIFEST.name, "error", str(error), remedy)
-        return
+    values = MANIFEST.values(environ)
     path: Path = values["AIAML_COMPARTMENTS_FILE"]
     try:
         content = load(path)

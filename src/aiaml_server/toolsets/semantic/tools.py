@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BeforeValidator, Field, with_config
 from typing_extensions import NotRequired, TypedDict
 
+from aiaml_server import toolset
 from aiaml_server.errors import AiamlError
 from aiaml_server.toolset import Changed, Resource, Tool, Toolset
 from aiaml_server.toolsets import answering
@@ -262,7 +263,13 @@ def failure(error: AiamlError | None) -> Failure:
         suggestion = "Look at the server's log, and at ~/.memory/logs."
     else:
         suggestion = error.suggestion if isinstance(error, Refused) else Refused.suggestion
-    return {"success": False, **answering.failure(error), "suggestion": suggestion}
+    said = toolset.failure(error)
+    return {
+        "success": False,
+        "error": said["error"],
+        "message": said["message"],
+        "suggestion": suggestion,
+    }
 
 
 class SemanticTools:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from aiaml_server.errors import Busy as Busy  # noqa: PLC0414
+from aiaml_server.errors import DiskError as DiskError  # noqa: PLC0414
 from aiaml_server.errors import Refused as Refused  # noqa: PLC0414 (a name of this module too)
-from aiaml_server.toolsets.failures import Busy as Busy  # noqa: PLC0414
-from aiaml_server.toolsets.failures import DiskError as DiskError  # noqa: PLC0414
 from aiaml_server.toolsets.failures import beginning
 
 

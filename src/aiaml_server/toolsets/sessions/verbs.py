@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from aiaml_server.errors import InvalidSetting, Refused
+from aiaml_server.errors import Refused
 from aiaml_server.format.invisible import marked_line
 from aiaml_server.terminal import (
     DONE,
@@ -343,11 +343,7 @@ def _shown(path: str | os.PathLike[str]) -> str:
 def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Say which repositories agents may touch, and whether those that are named are in order."""
     variable = MANIFEST.variables[0]
-    try:
-        values = MANIFEST.values(environ)
-    except InvalidSetting as error:
-        yield Finding("sessions", "error", str(error), f"correct {error.variable}, or remove it")
-        return
+    values = MANIFEST.values(environ)
     roots = [*values[variable.name], *filter(None, [values["AIAML_SESSIONS_REPO"]])]
     if not values[variable.name]:
         yield Finding("sessions", "ok", f"any repository ({variable.name} is not set)")
