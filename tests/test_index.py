@@ -32,7 +32,8 @@ from aiaml_server.format import scorer
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.memory import format  # noqa: A004
 from aiaml_server.format.scorer import MAX_KEYWORD, Found, Hit, clean, every_hit, rank
-from aiaml_server.index import selection, tuning
+from aiaml_server.index import facets, selection, tuning
+from aiaml_server.index.checked import CheckedFile
 from aiaml_server.index.database import Database, file_of
 from aiaml_server.index.freshness import Closed
 from aiaml_server.index.index import Index, Mismatch
@@ -1025,6 +1026,19 @@ def test_damaged_facets_give_no_wrong_answer(bank: MemoryBank, base: Path, damag
         assert sorted(name for _, name in bank.dated(wanted)) == sorted(name for name, _ in meant)
     counted = bank.counts(Filter(), lambda _: [])
     assert counted and counted.agents == [("claude", 4)]
+
+
+def test_facets_name_that_is_not_recorded_agrees_with_no_number() -> None:
+    """Nor with a 0, by which a column may say "none": a changed file would pass as unchanged."""
+    file = CheckedFile(None, facets.TABLES, 1)
+    tables, step = facets.Facets(file), facets.Step()
+    described = facets.Described((("agent", "claude"), ("user", "marco")), 7, None)
+    tables.add({1: described}, step)
+    tables.finish(step)
+    assert tables.agree(1, described)
+    file.sql.execute("UPDATE facets SET agent = 0")
+    assert not tables.agree(1, described._replace(names=(("agent", "new"), ("user", "marco"))))
+    file.close()
 
 
 def test_names_that_no_memory_has_any_more_are_gone(bank: MemoryBank, base: Path) -> None:
