@@ -169,9 +169,9 @@ def assert_filters_hold(tested: Index, base: Path, stored: list[Memory], words: 
     for number, memory in enumerate(stored):
         for wanted in (
             Filter(memory.agent.casefold(), memory.user.casefold()),
-            Filter.of(None, None, memory.topics, "2025-07-01"),
-            Filter.of(None, None, memory.topics[:1], None, "2026-01-01T00:00Z"),
-            Filter.of("\ud800", None, ["no such"]),
+            Filter.of(topic=memory.topics, since="2025-07-01"),
+            Filter.of(topic=memory.topics[:1], until="2026-01-01T00:00Z"),
+            Filter.of(agent="\ud800", topic=["no such"]),
         ):
             meant = list(wanted.among(Store(base).scan()))
             assert sorted(name for _, name in tested.dated(wanted)) == sorted(
@@ -223,7 +223,7 @@ def test_a_part_of_many_hits_does_not_look_up_the_others(
 
     monkeypatch.setattr(View, "tie_breaks", counted)
     monkeypatch.setattr(tuning, "TIES", 500)
-    for wanted in (Filter(), Filter.of(None, None, (), "2022-01-01"), Filter(agent="x")):
+    for wanted in (Filter(), Filter.of(since="2022-01-01"), Filter(agent="x")):
         meant = list(wanted.among(memories))
         for asked in (["shared"], ["x.y", "many"], ["a"]):
             looked_up[0] = 0
@@ -405,7 +405,7 @@ class Life(RuleBasedStateMachine):
     @rule(which=st.integers(0, 1), keywords=questions, memory=memories)
     def search(self, which: int, keywords: list[str], memory: Memory) -> None:
         """Ask either process for all that a filter means."""
-        wanted = Filter.of(memory.agent, None, memory.topics[:1])
+        wanted = Filter.of(agent=memory.agent, topic=memory.topics[:1])
         expected = every_hit(wanted.among(Store(self.base).scan()), clean(keywords))
         found = self.processes[which].search(keywords, wanted, 0, None)
         assert found == Found(len(expected), expected)
