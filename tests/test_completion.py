@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from aiaml_server.cli import app, completion
+from aiaml_server.format.filters import FIELDS
 
 STORE = Path(__file__).with_name("transcripts") / "store"
 SCRIPT = "import sys; from aiaml_server.cli import main; sys.argv[:] = ['aiaml']; main()"
@@ -71,6 +72,7 @@ def test_fields_are_completed_within_a_search(tab: Tab) -> None:
     assert tab("search dinner ") == tab("search agent: ") == []
     assert tab("search ag") == ["agent:claude", "agent:cursor", "agent:gemini"]
     assert "since:7d" in tab("list since:")
+    assert {each.partition(":")[0] for each in tab("list ")} == {*FIELDS}
     assert tab("list ")[0].startswith("agent:")
     assert tab("forget agent:cl") == ["agent:claude"]
     assert tab("list agent :") == ["claude", "cursor", "gemini"]

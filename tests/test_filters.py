@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+from pathlib import Path
+
 import pytest
 
+from aiaml_server.cli.show import list_
 from aiaml_server.errors import InvalidInput
-from aiaml_server.format.filters import Filter, of_shell, words
+from aiaml_server.format.filters import FIELDS, Filter, of_shell, words
 from aiaml_server.moments import instant, present
 
 DIVIDED = {
@@ -53,17 +58,17 @@ def test_fields_are_taken_out_of_a_question() -> None:
 
 def test_filter_topics_are_bounded() -> None:
     """SQLite takes an expression of 1,000 terms; the same topic again is none more."""
-    assert Filter.of(None, None, ["A", "a"] * 600).topics == ("a",)
+    assert Filter.of(topic=["A", "a"] * 600).topics == ("a",)
     many = [f"t{number}" for number in range(101)]
     with pytest.raises(InvalidInput, match="topic: must be 100 different ones at most"):
-        Filter.of(None, None, many)
+        Filter.of(topic=many)
     with pytest.raises(InvalidInput, match="topic: must be"):
         Filter().and_said(f"topic:{each}" for each in many)
 
 
 def test_fields_go_with_options() -> None:
     """Topics add up; the same twice is the same."""
-    options = Filter.of("claude", None, ["food"])
+    options = Filter.of(agent="claude", topic=["food"])
     wanted, _ = options.and_said(["agent:CLAUDE", "topic:dog"])
     assert wanted == Filter("claude", topics=("food", "dog"))
 
@@ -74,7 +79,7 @@ def test_what_is_over_is_meant_as_of_the_question() -> None:
     assert rest == ["is", "dog"]
     assert wanted.expired is not None
     assert wanted.expired <= present()
-    assert wanted and not Filter.of(None, None, None)
+    assert wanted and not Filter.of()
 
 
 WRONG = {
@@ -93,3 +98,31 @@ def test_a_field_that_cannot_be_is_named(question: str) -> None:
     with pytest.raises(InvalidInput) as error:
         Filter().and_said(words(question))
     assert str(error.value).startswith(WRONG[question])
+
+
+ROOT = Path(__file__).parent.parent
+TOLD = {
+    "src/aiaml_server/web/static/query.js": r"FIELD = (.*);",
+    "src/aiaml_server/web/static/index.html": r"A search takes words, (.*)</p>",
+    "docs/search.md": r"(?m)^\| (.*?) \|",
+    "docs/web.md": r"(?s)The search takes the language of (.*?)A finished field",
+    "src/aiaml_server/cli/show.py": r"(?s)A word such as (.*?) says",
+}
+
+
+@pytest.mark.parametrize("path", TOLD)
+def test_filters_fields_are_all_told(path: str) -> None:
+    """What knows or lists them cannot read the table: it names the same ones."""
+    text = (ROOT / path).read_text(encoding="utf-8")
+    found = re.findall(r"(\w+)(?=\)?:|\|)", "".join(re.findall(TOLD[path], text)))
+    assert {*found} == {*FIELDS}
+
+
+def test_filters_fields_are_options_as_well() -> None:
+    """Each has one, under its own name; and each an example that it takes."""
+    of = {*inspect.signature(Filter.of).parameters}
+    assert of == {"expired" if each == "is" else each for each in FIELDS}
+    assert of <= {each.name for each in list_.params}
+    for field, example in FIELDS.items():
+        wanted, rest = Filter().and_said([f"{field}:{example}"])
+        assert wanted and not rest

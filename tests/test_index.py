@@ -32,7 +32,8 @@ from aiaml_server.format import scorer
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.memory import format  # noqa: A004
 from aiaml_server.format.scorer import MAX_KEYWORD, Found, Hit, clean, every_hit, rank
-from aiaml_server.index import selection, tuning
+from aiaml_server.index import facets, selection, tuning
+from aiaml_server.index.checked import CheckedFile
 from aiaml_server.index.database import Database, file_of
 from aiaml_server.index.freshness import Closed
 from aiaml_server.index.index import Index, Mismatch
@@ -168,9 +169,9 @@ def assert_filters_hold(tested: Index, base: Path, stored: list[Memory], words: 
     for number, memory in enumerate(stored):
         for wanted in (
             Filter(memory.agent.casefold(), memory.user.casefold()),
-            Filter.of(None, None, memory.topics, "2025-07-01"),
-            Filter.of(None, None, memory.topics[:1], None, "2026-01-01T00:00Z"),
-            Filter.of("\ud800", None, ["no such"]),
+            Filter.of(topic=memory.topics, since="2025-07-01"),
+            Filter.of(topic=memory.topics[:1], until="2026-01-01T00:00Z"),
+            Filter.of(agent="\ud800", topic=["no such"]),
         ):
             meant = list(wanted.among(Store(base).scan()))
             assert sorted(name for _, name in tested.dated(wanted)) == sorted(
@@ -222,7 +223,7 @@ def test_a_part_of_many_hits_does_not_look_up_the_others(
 
     monkeypatch.setattr(View, "tie_breaks", counted)
     monkeypatch.setattr(tuning, "TIES", 500)
-    for wanted in (Filter(), Filter.of(None, None, (), "2022-01-01"), Filter(agent="x")):
+    for wanted in (Filter(), Filter.of(since="2022-01-01"), Filter(agent="x")):
         meant = list(wanted.among(memories))
         for asked in (["shared"], ["x.y", "many"], ["a"]):
             looked_up[0] = 0
@@ -404,7 +405,7 @@ class Life(RuleBasedStateMachine):
     @rule(which=st.integers(0, 1), keywords=questions, memory=memories)
     def search(self, which: int, keywords: list[str], memory: Memory) -> None:
         """Ask either process for all that a filter means."""
-        wanted = Filter.of(memory.agent, None, memory.topics[:1])
+        wanted = Filter.of(agent=memory.agent, topic=memory.topics[:1])
         expected = every_hit(wanted.among(Store(self.base).scan()), clean(keywords))
         found = self.processes[which].search(keywords, wanted, 0, None)
         assert found == Found(len(expected), expected)
@@ -1025,6 +1026,19 @@ def test_damaged_facets_give_no_wrong_answer(bank: MemoryBank, base: Path, damag
         assert sorted(name for _, name in bank.dated(wanted)) == sorted(name for name, _ in meant)
     counted = bank.counts(Filter(), lambda _: [])
     assert counted and counted.agents == [("claude", 4)]
+
+
+def test_facets_name_that_is_not_recorded_agrees_with_no_number() -> None:
+    """Nor with a 0, by which a column may say "none": a changed file would pass as unchanged."""
+    file = CheckedFile(None, facets.TABLES, 1)
+    tables, step = facets.Facets(file), facets.Step()
+    described = facets.Described((("agent", "claude"), ("user", "marco")), 7, None)
+    tables.add({1: described}, step)
+    tables.finish(step)
+    assert tables.agree(1, described)
+    file.sql.execute("UPDATE facets SET agent = 0")
+    assert not tables.agree(1, described._replace(names=(("agent", "new"), ("user", "marco"))))
+    file.close()
 
 
 def test_names_that_no_memory_has_any_more_are_gone(bank: MemoryBank, base: Path) -> None:

@@ -102,11 +102,9 @@ def test_what_is_over_is_found_unless_the_settings_say_otherwise(tmp_path: Path)
     for question in (["car"], ["her car"], ["ca"]):
         assert {hit.id for hit in hiding.think(question)} == both
         assert hiding.search(question).total == 3
-        only = hiding.search(question, Filter.of(None, None, None, expired=True))
+        only = hiding.search(question, Filter.of(expired=True))
         assert [hit.id for hit in only.hits] == [over.id]
-    assert [memory for _, memory in usual.newest(Filter.of(None, None, None, expired=True))] == [
-        over
-    ]
+    assert [memory for _, memory in usual.newest(Filter.of(expired=True))] == [over]
     assert hiding.recall([over.id]) == {over.id: [over]}
     usual.close()
     hiding.close()

@@ -25,6 +25,7 @@ from click.shell_completion import (
 from aiaml_server import toolsets
 from aiaml_server.cli.context import opened, settings
 from aiaml_server.errors import MalformedFile
+from aiaml_server.format.filters import FIELDS, NAMES
 from aiaml_server.format.invisible import marked_line
 from aiaml_server.terminal import REFUSED, Ended, one_line, out
 
@@ -50,7 +51,7 @@ def completion(context: click.Context, shell: str) -> None:
     """Print what makes a shell complete with the Tab key.
 
     It completes verbs, options and their values: ids, topics, agents, users, revisions, files;
-    also behind the colon of agent:, user: and topic:.
+    also behind the colon of a field, such as agent:.
 
     \b
     Examples:
@@ -292,12 +293,11 @@ _WORDS: dict[str, Offer] = {
     "FILE": lambda _, beginning: [Item(beginning, type="file")],
 }  # fmt: skip
 _VALUES: dict[str, Offer] = {
-    **{field: _names(field) for field in ("agent", "user", "topic")},
-    "since": _times, "until": _times,
+    **{field: _names(field) if field in NAMES else _times for field in FIELDS},
     "is": lambda _, beginning: offered([("expired", "")], beginning),
-}  # fmt: skip
+}
 _OPTIONS: dict[str, Offer] = {
-    **{f"--{field}": _names(field) for field in ("agent", "user", "topic")},
+    **{f"--{field}": _names(field) for field in NAMES},
     toolsets.OPTION: lambda _, beginning: offered(
         ((name, toolsets.manifest(name).summary) for name in toolsets.OWN), beginning
     ),

@@ -15,7 +15,7 @@ Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 
 def filtered(verb: Verb) -> Verb:
-    """Give a verb the options `agent user topic since until expired`, for `Filter.of`."""
+    """Give a verb the options that `Filter.of` takes."""
     for option in reversed(_OPTIONS):
         verb = option(verb)
     return verb

@@ -411,7 +411,7 @@ def _texts_of(known: History, rows: Sequence[Row]) -> dict[Entry, str]:
 
 def _start(since: str | None) -> float:
     """Return a time that a person gave, in seconds since 1970; 0 for none."""
-    return (Filter.of(None, None, None, since).since or 0) / 1e6
+    return (Filter.of(since=since).since or 0) / 1e6
 
 
 Row = Sequence["Change"]

@@ -319,8 +319,8 @@ def search(
 
     Rare words count more than frequent ones, several of the question more than one said often, and
     a word is found in its forms. What stands in quotes inside of the shell's must stand so; the
-    shell's own make no difference. A word such as agent:claude, user:ann, topic:food, since:7d or
-    until:2026-01-01 says which memories are meant, as the options do.
+    shell's own make no difference. A word such as agent:claude, user:ann, topic:food, since:7d,
+    until:2026-01-01 or is:expired says which memories are meant, as the options do.
 
     \b
     Examples:

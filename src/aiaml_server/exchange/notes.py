@@ -14,16 +14,13 @@ from aiaml_server.errors import MalformedFile
 from aiaml_server.exchange.dates import moment_in
 from aiaml_server.exchange.found import PIPED, Note, Skip, printable
 from aiaml_server.exchange.walk import MAX_TEXT, first_time, place, read_text
-from aiaml_server.format.memory import MAX_TOPICS
+from aiaml_server.format.memory import MAX_TOPICS, OURS
 from aiaml_server.frontmatter import check_written_out, load_yaml, scalar
 
 _CREATED = ("created", "created_at", "createdAt", "date", "timestamp", "updated", "modified")
 _TAGS = ("tags", "tag", "keywords", "topics")
 _TITLES = ("title", "name", "subject")
 _NAMES = (*_TITLES, "aliases", "alias", "author", "authors")
-_OURS = frozenset(
-    {"id", "timestamp", "agent", "user", "verbatim", "imported-from", "imported-digest"}
-)
 MAX_SECTIONS = 2_500  # of a note, each a memory of its own
 _MANY = (
     f"it has more than {MAX_SECTIONS:,} sections, or they are larger than {MAX_TEXT >> 20} MiB with"
@@ -239,7 +236,7 @@ def kept_lines(fields: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[str
         used = name in _TAGS and (isinstance(value, str) or _texts(value) == value)
         if used or value in (None, "", [], {}):
             continue
-        line = f"{scalar(f'source-{name}' if name in _OURS else name)}: {json.dumps(value)}"
+        line = f"{scalar(f'source-{name}' if name in OURS else name)}: {json.dumps(value)}"
         if len(line) > room or len(name) > 200:
             lost.append(f"the property {name[:40]!r} is too long")
         else:

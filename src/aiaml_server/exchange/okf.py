@@ -19,6 +19,7 @@ from aiaml_server.exchange.found import Found, Kept, Note, Skip, printable
 from aiaml_server.exchange.notes import Style, notes_in, one_line
 from aiaml_server.exchange.walk import markdown_below, place, read_text
 from aiaml_server.format.memory import (
+    OURS,
     Memory,
     checked_user,
     format,  # noqa: A004 (the word for it)
@@ -32,8 +33,7 @@ RESERVED = ("index.md", "log.md")
 """Names of files that are no concepts (§3.1)."""
 
 _ADDED, _KEPT, _ABOVE = "okf-added", "okf-kept", "okf-above"
-_OURS = {"id", "timestamp", "agent", "user", "topics", "verbatim", "until", "imported-from"}
-_OURS |= {"imported-digest", _ADDED, _KEPT, _ABOVE}
+_OURS = OURS | {_ADDED, _KEPT, _ABOVE}
 _MOST = 4_000  # characters of what is put above a body
 _MAX_HEAD = 8 * 1024  # characters of a frontmatter that is kept as it stands
 _NONE = Memory("a1b2c3d4", "2026-01-01", "a", "u", ("t",), "x")

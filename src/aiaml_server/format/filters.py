@@ -14,15 +14,7 @@ from aiaml_server.errors import InvalidInput
 from aiaml_server.format.memory import Memory
 from aiaml_server.moments import instant, instant_or_ago, present
 
-WHEN = "a date such as 2026-11-21, a moment, or how long ago: 90m, 12h, 7d, 2w"
-"""What a time must be."""
-
-_MOST_TOPICS = 100
-
-_WORD = re.compile(r'([^\s":]+:)?"([^"]*)"?|\S+')
-_SAID = re.compile("(agent|user|topic|since|until|is):(.*)", re.IGNORECASE | re.DOTALL)
-_QUOTED = re.compile(f'"{_SAID.pattern}"', _SAID.flags)  # a word that only looks like a field
-_EXAMPLES = {
+FIELDS = {
     "agent": "claude",
     "user": "ann",
     "topic": "food",
@@ -30,6 +22,18 @@ _EXAMPLES = {
     "until": "2w",
     "is": "expired",
 }
+"""What a question can say, each with an example of what stands behind its colon."""
+NAMES = ("agent", "user", "topic")
+"""Those of them that mean a name."""
+
+WHEN = "a date such as 2026-11-21, a moment, or how long ago: 90m, 12h, 7d, 2w"
+"""What a time must be."""
+
+_MOST_TOPICS = 100
+
+_WORD = re.compile(r'([^\s":]+:)?"([^"]*)"?|\S+')
+_SAID = re.compile(f"({'|'.join(FIELDS)}):(.*)", re.IGNORECASE | re.DOTALL)
+_QUOTED = re.compile(f'"{_SAID.pattern}"', _SAID.flags)  # a word that only looks like a field
 
 
 def words(question: str) -> list[str]:
@@ -87,9 +91,10 @@ class Filter(NamedTuple):
     @classmethod
     def of(
         cls,
-        agent: str | None,
-        user: str | None,
-        topic: Iterable[str] | None,
+        *,
+        agent: str | None = None,
+        user: str | None = None,
+        topic: Iterable[str] = (),
         since: str | None = None,
         until: str | None = None,
         expired: bool = False,
@@ -99,7 +104,7 @@ class Filter(NamedTuple):
         Raises:
             InvalidInput: a time cannot be understood, or there are too many topics.
         """
-        topics = _topics(topic or ())
+        topics = _topics(topic)
         return cls(
             (agent or "").casefold(),
             (user or "").casefold(),
@@ -133,7 +138,7 @@ class Filter(NamedTuple):
 
     def _and(self, field: str, value: str) -> Filter:
         if not value:
-            example = f"{field}:{_EXAMPLES[field]}"
+            example = f"{field}:{FIELDS[field]}"
             raise InvalidInput(field, f"must have a value behind the colon, such as {example}")
         if field == "is":
             if value.lower() != "expired":
@@ -143,7 +148,7 @@ class Filter(NamedTuple):
             return self if self.expired is not None else self._replace(expired=present())
         if field == "topic":
             return self._replace(topics=_topics([*self.topics, value]))
-        said: Any = value.casefold() if field in ("agent", "user") else _moment(field, value)
+        said: Any = value.casefold() if field in NAMES else _moment(field, value)
         if getattr(self, field) not in (said, "", None):
             raise InvalidInput(field, "must not be said twice, and differently")
         return self._replace(**{field: said})

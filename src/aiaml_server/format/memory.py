@@ -55,6 +55,9 @@ NAMED = re.compile(r"\d{8}_\d{6}_([^_./]+)\.md")
 """What a writer names a memory's file; the group is its id."""
 
 _FIELDS = ("id", "timestamp", "agent", "user", "topics")
+OURS = frozenset({*_FIELDS, "verbatim", "until", "imported-from", "imported-digest"})
+"""What has a meaning in a memory's frontmatter; that of others has none of it (`source-until`)."""
+
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 

@@ -38,6 +38,7 @@ _NEWEST = 5_000  # memories in which they are
 MOST_PAIRS = 60
 MOST_NAMES = 200
 _NEVER = -(1 << 63)  # the moment of a memory that names none
+_UNKNOWN = -1  # of a name without a row, which no column holds: 0 may be one that says "none"
 
 Name: TypeAlias = tuple[str, str]  # the field, and what stands there
 _Row: TypeAlias = tuple[int, int, int, str, int]
@@ -347,7 +348,7 @@ class Facets:
 
 
 def _row(doc: int, described: Described, numbers: Mapping[Name, int]) -> _Row:
-    agent, user, *topics = [numbers.get(name, 0) for name in described.names]
+    agent, user, *topics = [numbers.get(name, _UNKNOWN) for name in described.names]
     return doc, agent, user, "".join([f",{each}" for each in topics]) + ",", described.instant
 
 

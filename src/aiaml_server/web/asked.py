@@ -37,11 +37,11 @@ def question(request: Request) -> tuple[Filter, Question | None]:
     if len(said) > MAX_QUESTION:
         raise InvalidInput("q", f"a search has at most {MAX_QUESTION} characters")
     by_field = Filter.of(
-        asked.get("agent"),
-        asked.get("user"),
-        asked.getlist("topic"),
-        asked.get("since") or None,
-        asked.get("until") or None,
+        agent=asked.get("agent"),
+        user=asked.get("user"),
+        topic=asked.getlist("topic"),
+        since=asked.get("since") or None,
+        until=asked.get("until") or None,
     )
     wanted, rest = by_field.and_said(words(said))
     return wanted, Question.of(rest) if clean(rest) else None
