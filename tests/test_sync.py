@@ -200,6 +200,20 @@ def test_what_a_killed_git_left_locked_does_not_stop_commits(alone: Machine) -> 
     assert len(alone.messages()) == 3  # none twice
 
 
+def test_git_that_was_killed_in_the_remote_is_told_as_that(ada: Machine, remote: Path) -> None:
+    """As by a disk that was unplugged during a push: the message names the file that it left."""
+    ada.remember("one")
+    ada.synced()
+    lock = remote / "HEAD.lock"
+    lock.touch()
+    ada.remember("two")
+    status = ada.sync()
+    assert status.problem_kind == "remote-locked"
+    assert "HEAD.lock" in str(status.problem)
+    lock.unlink()
+    ada.synced()
+
+
 # --- two machines -------------------------------------------------------------------------------
 
 

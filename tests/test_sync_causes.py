@@ -69,6 +69,7 @@ SHOWN = {
     "disk-full": "test_a_full_disk_there_and_here",
     "disk-read-only": "test_a_disk_that_is_mounted_read_only",
     "disk": "test_a_path_that_leads_through_a_file",
+    "remote-locked": "test_git_that_was_killed_in_the_remote_is_told_as_that",
     "remote-not-writable": "test_files_that_may_not_be_written_there_and_here",
     "not-ours": "test_files_that_may_not_be_written_there_and_here",
     "remote-ownership": "test_a_repository_of_another_user",

@@ -290,6 +290,8 @@ class World:
         """The remote and the disks are there again, what is held is decided, everyone syncs."""
         if not self.remote.exists():
             self.outage(self.machines[0])
+        for lock in self.remote.rglob("*.lock"):  # of a push that was killed; a person deletes it
+            lock.unlink()
         for machine in self.machines:
             if self.random.random() < 0.5:
                 self.come_back(machine)

@@ -77,6 +77,8 @@ SAID = [
      "address", "host:path"),
     ("update-ref", "fatal: Unable to create '/x/.git/refs/heads/main.lock': File exists.",
      "locked", "delete the file"),
+    ("push", "remote: error: cannot lock ref 'HEAD': Unable to create '/x/HEAD.lock': File exists.",
+     "remote-locked", "runs there"),
 ]  # fmt: skip
 
 
