@@ -9,6 +9,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -71,7 +72,8 @@ class _Stop:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
-        self._say("stopping after this round; Ctrl-C again stops at once")
+        with suppress(RuntimeError):  # it came while a line was being printed
+            self._say("stopping after this round; Ctrl-C again stops at once")
 
 
 def run(plan: Plan) -> bool:

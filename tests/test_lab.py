@@ -19,6 +19,7 @@ from lab.adapter import Adapter
 from lab.client import Client
 from lab.disk import Disk
 from lab.measures.person import Person
+from lab.run import _Stop
 from lab.trace import Call, calls
 
 import strace
@@ -134,6 +135,17 @@ def test_lab_loses_nothing_to_ctrl_c(tmp_path: Path) -> None:
     assert done == [("protocol", number) for number in range(len(done))]
     assert 0 < len(done) < 500
     assert "protocol 0:" not in lab(*words[:-1], str(len(done)), "--results", tmp_path).stdout
+
+
+def test_lab_takes_a_ctrl_c_while_it_prints() -> None:
+    """Python refuses a second print inside of the first, to the same stream."""
+
+    def inside(_: str) -> None:
+        raise RuntimeError("reentrant call inside <_io.BufferedWriter name='<stdout>'>")
+
+    stop = _Stop(inside)
+    stop(signal.SIGINT, None)
+    assert stop.asked
 
 
 @pytest.mark.skipif(

@@ -13,9 +13,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec as real_find_spec
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import apsw
@@ -24,7 +25,7 @@ import pytest
 from aiaml_server.toolsets.semantic import database, failures
 from aiaml_server.toolsets.semantic.checking import checks
 from aiaml_server.toolsets.semantic.config import Config
-from aiaml_server.toolsets.semantic.database import Author, packed, rows
+from aiaml_server.toolsets.semantic.database import Author, Database, packed, rows
 from aiaml_server.toolsets.semantic.memories import Memories
 from semantic_model import Ready
 from test_semantic import SMALL, WIDTH, Toy
@@ -83,6 +84,29 @@ def test_eight_processes_store_at_once(tmp_path: Path) -> None:
     assert agree(memories) == 800
     ids = {line.partition(" ")[0] for lines in said for line in lines if line}
     assert len(ids) == 800
+    memories.close()
+
+
+def test_a_database_that_another_process_is_making_is_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its version and its tables are read at one moment: the tables of the other came between."""
+    other: list[subprocess.Popen[str]] = []
+    read = Database._version
+
+    def while_another_begins(self: Database, sql: Any) -> int:
+        version = read(self, sql)
+        if not other:
+            other.append(writer(tmp_path, "other", 1))
+            with suppress(subprocess.TimeoutExpired):
+                other[0].wait(5)
+        return version
+
+    monkeypatch.setattr(Database, "_version", while_another_begins)
+    memories = opened(tmp_path)
+    memories.store("fact one")
+    assert other[0].communicate()[0]
+    assert agree(memories) == 2
     memories.close()
 
 

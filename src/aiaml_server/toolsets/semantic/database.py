@@ -325,7 +325,8 @@ class Database:
             "journal_mode = TRUNCATE",
         ):
             sql.execute(f"PRAGMA {pragma}").fetchall()
-        self._check_schema(sql)
+        with sql:  # one moment of the file: another process may be making the tables
+            self._check_schema(sql)
         (page_size,) = rows(sql, "PRAGMA page_size")[0]
         rows(sql, f"PRAGMA max_page_count = {MOST_FILE // page_size}")
         sql.create_scalar_function(
