@@ -19,6 +19,7 @@ from kinds import (
     HERE,
     KINDS,
     LIGHT,
+    LONG,
     SIGNS,
     USUAL,
     case_of,
@@ -55,7 +56,7 @@ def functions_of(file: str) -> set[str]:
     return {each.name for each in ast.walk(tree) if isinstance(each, functions)}
 
 
-@pytest.mark.parametrize("name", sorted({*KINDS, *LIGHT, *HEAVY, *USUAL, *CASES}))
+@pytest.mark.parametrize("name", sorted({*KINDS, *LIGHT, *HEAVY, *USUAL, *CASES, *LONG}))
 def test_kinds_name_tests_that_exist(name: str) -> None:
     """A test that is renamed or taken out leaves the tables, too."""
     file, _, function = name.partition("::")
