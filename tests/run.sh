@@ -185,13 +185,13 @@ for python in $list; do
         ;;
     usual)
         if [ $# -eq 0 ]; then
-            echo '== tests: all that are not slow; about 25 minutes on two quiet cores'
+            echo '== tests: all that are not slow; about 11 minutes on two quiet cores'
             export HYPOTHESIS_EXAMPLES="${HYPOTHESIS_EXAMPLES:-50}"
         fi
         tests "$usual" "$@"
         ;;
     full)
-        if [ $# -eq 0 ]; then echo '== tests: all; about 45 minutes on two quiet cores'; fi
+        if [ $# -eq 0 ]; then echo '== tests: all; about 50 minutes on two quiet cores'; fi
         tests '' "$@"
         ;;
     esac
