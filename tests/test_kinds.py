@@ -122,6 +122,14 @@ def test_kinds_of_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found == [{"quick"}, {"quick"}, {"slow"}, {"slow"}]
 
 
+def test_kinds_of_a_long_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of its cases are slow, also where its file is in the quick run."""
+    monkeypatch.setattr("kinds.LONG", {"test_x.py::test_y"})
+    monkeypatch.setattr("kinds.LIGHT", ("test_x.py",))
+    assert kinds("test_x.py::test_y", ()) == {"slow"}
+    assert kinds("test_x.py::test_z", ()) == {"quick"}
+
+
 def test_kinds_of_a_slow_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some of its tests may be usual all the same."""
     monkeypatch.setattr("kinds.KINDS", {"test_x.py": "browser slow"})
