@@ -95,10 +95,8 @@ def test_the_time_of_an_expression_grows_with_its_text(judge: Judge, use: Use) -
 
     Each expression of the package gets what is hardest for it (see `patterns`).
     """
-    told = judge(use)
-    if told.startswith("no end"):
+    if told := judge(use):
         raise TooSlow(told)
-    assert told == ""
 
 
 @pytest.mark.parametrize(
