@@ -183,7 +183,8 @@ def _offer(param: click.Parameter) -> Offer | None:
 
 def _ids(context: click.Context, beginning: str) -> Iterator[Item]:
     """Offer ids, the newest memories' first, each once."""
-    given = {word for value in context.params.values() if value for word in value}
+    lists = [value for value in context.params.values() if isinstance(value, tuple)]
+    given = {word for value in lists for word in value}
     from aiaml_server.format.memory import parse  # noqa: PLC0415 (which `opened` loads)
 
     with opened() as bank:
