@@ -23,6 +23,7 @@ from click.shell_completion import (
 )
 
 from aiaml_server import toolsets
+from aiaml_server.cli.app import aiaml
 from aiaml_server.cli.context import opened, settings
 from aiaml_server.errors import MalformedFile
 from aiaml_server.format.filters import FIELDS, NAMES
@@ -126,12 +127,6 @@ Register-ArgumentCompleter -Native -CommandName %(prog_name)s -ScriptBlock {
 
 
 # --- what is offered ------------------------------------------------------------------------------
-
-
-def offered_before(context: click.Context, param: click.Parameter, beginning: str) -> list[Item]:
-    """Offer what an option before any verb can be."""
-    offers = (_OPTIONS[each] for each in param.opts if each in _OPTIONS)
-    return _Offered(next(offers)).shell_complete(context, param, beginning)
 
 
 def teach(verb: click.Command) -> click.Command:
@@ -304,3 +299,5 @@ _OPTIONS: dict[str, Offer] = {
     ),
     "--dir": _directories,
 }
+
+teach(aiaml)

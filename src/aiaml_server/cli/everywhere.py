@@ -146,7 +146,7 @@ def _done(meant: Meant, setting: Settings) -> tuple[Status, list[str]]:
         begun = meant.plan.marks <= erased_in(setting.base)
         raise Ended(_BEGUN if begun else "nothing was changed", INTERRUPTED) from error
     finally:
-        told.clear()
+        passing()
     with opened() as bank:
         return after, bank.erase(meant.plan.names, meant.plan.shared, meant.ids)
 

@@ -392,7 +392,8 @@ def log(limit: int, since: str | None, data: str) -> int:
     known = git_history(settings())
     rows = list(islice(known.rows(start, many=_MANY, together=not data), limit + 1))
     shown = rows[:limit]
-    texts = _texts_of(known, shown)
+    titled = [each for row in shown for each in row[:_TITLED]]
+    texts = known.texts(each.after or each.before for each in titled)
     if data:
         out_rows([_row_fields(row, texts) for row in shown], data)
     else:
@@ -402,11 +403,6 @@ def log(limit: int, since: str | None, data: str) -> int:
         if not rows:
             note("Nothing has come or gone since then." if since else "Nothing was stored yet.")
     return DONE if rows else NOTHING
-
-
-def _texts_of(known: History, rows: Sequence[Row]) -> dict[Entry, str]:
-    """Return the texts of the memories that are told by their titles."""
-    return known.texts(each.after or each.before for row in rows for each in row[:_TITLED])
 
 
 def _start(since: str | None) -> float:
@@ -688,11 +684,7 @@ def _first_words(text: str | None) -> str:
     return memory.content if memory else text or ""
 
 
-_COLOURS: dict[str, Callable[[str], str]] = {
-    "+": lambda line: styled(line, "green"),
-    "-": lambda line: styled(line, "red"),
-    "@": dim,
-}
+_COLOURS = {"+": "green", "-": "red", "@": "dim"}
 
 
 def _difference(before: str | None, after: str | None) -> list[str]:
@@ -700,4 +692,4 @@ def _difference(before: str | None, after: str | None) -> list[str]:
     from aiaml_server.rendering.differences import difference  # noqa: PLC0415
 
     lines = difference(marked(before or ""), marked(after or ""))
-    return [_COLOURS.get(line[:1], str)(line) for line in lines]
+    return [styled(line, _COLOURS.get(line[:1])) for line in lines]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
+from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from aiaml_server.cli.context import opened, reading
+from aiaml_server.cli.context import opened, settings
 from aiaml_server.cli.filtering import Part, filtered, paged
-from aiaml_server.cli.picking import check_terminal, choose
+from aiaml_server.cli.picking import choose
 from aiaml_server.cli.rows import NARROW, Layout, filled, print_lines
 from aiaml_server.errors import AiamlError, InvalidInput
 from aiaml_server.format import bm25
@@ -148,8 +150,8 @@ def _check_form(data: str, template: str | None, *, pick: bool = False) -> None:
     """Check that at most one form is asked for, and that it can be had here."""
     if sum((bool(data), template is not None, pick)) > 1:
         raise Ended("--json, --csv, --format and -i exclude each other", USAGE)
-    if pick:
-        check_terminal()
+    if pick and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Ended("-i asks on a terminal, and there is none here", USAGE)
 
 
 def _printed(shown: Iterable[tuple[str, Memory]], template: str | None) -> int:
@@ -248,10 +250,12 @@ def found_by(bank: MemoryBank, memory_id: str) -> list[tuple[str, Memory]]:
 
 def told_elsewhere(memory_id: str) -> str:
     """Say in which other directory a memory is, and what to type; empty where it is in none."""
+    from aiaml_server.bank import MemoryBank  # noqa: PLC0415 (loaded by whoever asks)
     from aiaml_server.cli.dirs import known  # noqa: PLC0415 (reads the files of all clients)
 
     for place in known()[1:]:
-        with reading(place.path) as bank, suppress(AiamlError):
+        to_read = replace(settings(), base=place.path, remote="", sync=False)
+        with closing(MemoryBank(to_read, lasting=False)) as bank, suppress(AiamlError):
             if bank.find(memory_id):
                 program, _, verb = click.get_current_context().command_path.partition(" ")
                 command = f"{program} --dir {quote(place.name)} {verb} {memory_id}"
