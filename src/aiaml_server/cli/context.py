@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from aiaml_server.errors import MalformedFile
 from aiaml_server.settings import BASE, Settings
 from aiaml_server.storage.operations import recorded
 from aiaml_server.sync import with_remote_in_use
@@ -56,3 +57,10 @@ def opened(*, record: bool = True) -> Iterator[MemoryBank]:
     recording = recorded(verb, note) if record else nullcontext()
     with closing(MemoryBank(settings(), lasting=False, told=note)) as bank, recording:
         yield bank
+
+
+def text_in(bank: MemoryBank, name: str) -> str | None:
+    """Return what a file holds; None where it is not there, or no text."""
+    with suppress(FileNotFoundError, MalformedFile):
+        return bank.text(name)
+    return None

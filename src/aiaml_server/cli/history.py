@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from aiaml_server.cli.context import opened, settings
+from aiaml_server.cli.context import opened, settings, text_in
 from aiaml_server.errors import InvalidInput, MalformedFile
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.invisible import marked, marked_line
@@ -80,7 +80,7 @@ def history(memory_id: str, differences: bool, data: str) -> None:
     """
     with opened() as bank:
         past = Past.of(memory_id, bank, git_history(settings()))
-        present = {name: _present(bank, name) for name in past.names}
+        present = {name: text_in(bank, name) for name in past.names}
     if data:
         rows = []
         for change in past.changes:
@@ -298,7 +298,7 @@ def _went_on(gone: Change, changes: Sequence[Change]) -> bool:
 
 def _holds(bank: MemoryBank, name: str, memory_id: str) -> bool:
     """Say whether a file that is there holds a memory, as far as it can be read."""
-    memory = parsed(_present(bank, name))
+    memory = parsed(text_in(bank, name))
     return not memory or memory.id == memory_id
 
 
@@ -636,12 +636,6 @@ def git_history(setting: Settings) -> History:
     from aiaml_server.sync.history import History  # noqa: PLC0415
 
     return History(setting.base)
-
-
-def _present(bank: MemoryBank, name: str) -> str | None:
-    with suppress(FileNotFoundError, MalformedFile):
-        return bank.text(name)
-    return None
 
 
 def _text(bank: MemoryBank, name: str) -> str | None:
