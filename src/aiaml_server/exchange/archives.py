@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from aiaml_server.exchange.found import PIPED, Skip, printable
-from aiaml_server.exchange.walk import MARKDOWN, MAX_TEXT
+from aiaml_server.exchange.walk import MARKDOWN, MAX_TEXT, left_out
 from aiaml_server.files import check_own, remove_own
 
 try:
@@ -91,14 +91,9 @@ def unpacked(archive: Path, below: Path) -> tuple[Path, list[Skip]]:
         raise ValueError(f"it cannot be unpacked: {error.strerror or error}") from error
     if skips and not any(top.iterdir()):
         raise ValueError(f"nothing of it can be unpacked: {skips[0].place}: {skips[0].reason}")
-    skips += _unread(name, others)
+    skips += left_out(name, "are not read", others)
     inside = list(top.iterdir())
     return (inside[0] if len(inside) == 1 else top), skips
-
-
-def _unread(name: str, others: Counter[str]) -> list[Skip]:
-    endings = ", ".join(f"{count} {ending}" for ending, count in others.most_common(5))
-    return [Skip(name, f"other files, which are not read: {endings}")] if others else []
 
 
 _ENDS = {  # records that tell how long the list is, and how; APPNOTE 6.3.10, 4.3.14 and 4.3.16
