@@ -116,12 +116,8 @@ def tell_wrong(found: Sequence[Finding]) -> None:
     for _ in _show(wrong):
         pass
     right = plural(len(found) - len(wrong), "finding")
-    out(
-        wrapped(
-            f"{right} as it should be; `aiaml doctor` shows each, asks the remote and tries a "
-            "server."
-        )
-    )
+    more = "`aiaml doctor` shows each, asks the remote and tries a server"
+    out(wrapped(f"{right} as it should be; {more}."))
 
 
 def _findings(context: Context, names: Iterable[str], *, shown: bool) -> Iterator[Finding]:

@@ -246,11 +246,8 @@ def _connect_project(
         worst = max(worst, _connect(change, name, True, variables, dry_run))
         aside = ", ".join(key for key in own.get(name, {}) if key not in launch.COMPILED)
         if aside and change.new:
-            out(
-                wrapped(
-                    f"  Here it may stand in place of your own entry, with {aside} of it unused"
-                )
-            )
+            here_too = "Here it may stand in place of your own entry"
+            out(wrapped(f"  {here_too}, with {aside} of it unused"))
     return worst
 
 
