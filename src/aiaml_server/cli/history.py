@@ -99,9 +99,8 @@ def history(memory_id: str, differences: bool, data: str) -> None:
                 out(f"    {line}".rstrip())
     for name, text in present.items():
         if text is not None and text not in past.texts.values():
-            note(
-                dim(f"files/{name} has changed since then; its version is not in the history yet.")
-            )
+            told = f"files/{name} has changed since then; its version is not in the history yet."
+            note(dim(told))
 
 
 # --- restore ------------------------------------------------------------------------------------

@@ -486,9 +486,8 @@ def _tell_everything(setting: Settings) -> None:
         line = f"    {each['variable']:{wide}}  {each['value']}  {dim('(' + each['source'] + ')')}"
         out(wrapped(line, hang=4))
     out()
-    out(
-        wrapped("The log goes to standard error, and nowhere else; there is no configuration file.")
-    )
+    no_more = "The log goes to standard error, and nowhere else; there is no configuration file."
+    out(wrapped(no_more))
 
 
 @dataclass(frozen=True)

@@ -182,6 +182,5 @@ def _ending(first: bytes) -> str:
     if not text.startswith((b"{", b"[")):
         return ".md"
     line, _, rest = text.partition(b"\n")
-    return (
-        ".jsonl" if line.rstrip().endswith(b"}") and rest.lstrip()[:1] in (b"{", b"") else ".json"
-    )
+    one_a_line = line.rstrip().endswith(b"}") and rest.lstrip()[:1] in (b"{", b"")
+    return ".jsonl" if one_a_line else ".json"

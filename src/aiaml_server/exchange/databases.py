@@ -103,9 +103,8 @@ def kind_of(path: Path) -> str | None:
     import sqlite3  # noqa: PLC0415 (only these kinds need it)
 
     with suppress(sqlite3.Error, ValueError), closing(_opened(path)) as database:
-        found = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchmany(
-            500
-        )
+        tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        found = tables.fetchmany(500)
         names = {each[0].decode("utf-8", "replace") for each in found}
         for kind in reversed(_KEPT):  # ours has what others have besides
             if _KEPT[kind].tables <= names:

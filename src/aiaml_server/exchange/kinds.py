@@ -337,8 +337,8 @@ def _detect_lines(source: Path) -> str | None:
                 return "compartments"
     if is_mem0(source):
         return "mem0"
-    lines = records(source) if source.suffix.lower() != ".json" else records_in(source)
-    found = [each.value for each in islice(lines, _LOOKED_AT) if isinstance(each, Record)]
+    lines = islice(records_in(source), _LOOKED_AT)
+    found = [each.value for each in lines if isinstance(each, Record)]
     # A file that is called a document may have one on each line.
     also = islice(records(source) if source.suffix.lower() == ".json" else (), _LOOKED_AT)
     for value in [*found, *(each.value for each in also if isinstance(each, Record))]:
