@@ -135,7 +135,7 @@ def rows_of(source: Path, kind: str) -> Iterator[Note | Skip]:
                             yield Skip(f"{named}{number}", row)
                         elif row.get("deleted_at") is None:
                             record = Record(f"{named}{number}", _told(row, kept))
-                            yield note_of(record, path, kind, kind, _held(row, kept.fields))
+                            yield note_of(record, path, kind, _held(row, kept.fields))
         except (MalformedFile, ValueError) as error:
             yield Skip(where, str(error))
         except OSError as error:

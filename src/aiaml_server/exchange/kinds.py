@@ -72,9 +72,9 @@ def _own_files(source: Path, reading: Reading) -> Iterator[Found]:
             yield Skip(place(source, path), str(error))
 
 
-def _plain(kind: str, agent: str, *, categories: bool = False, templates: bool = False) -> Reader:
+def _plain(kind: str, *, categories: bool = False, templates: bool = False) -> Reader:
     def read(source: Path, reading: Reading) -> Iterator[Found]:
-        style = Style(kind, agent, reading.split, categories, templates)
+        style = Style(kind, kind, reading.split, categories, templates)
         for path in _markdown(source, reading):
             yield from [path] if isinstance(path, Skip) else notes_in(source, path, style)
 
@@ -194,7 +194,7 @@ def _markdown(source: Path, reading: Reading) -> Iterator[Path | Skip]:
 def _records(kind: str, in_folder: str = "") -> Reader:
     def read(source: Path, reading: Reading) -> Iterator[Found]:
         path = source / in_folder if source.is_dir() else source
-        yield from notes_of(path, kind, kind, fields_of(path, reading.fields))
+        yield from notes_of(path, kind, fields_of(path, reading.fields))
 
     return read
 
@@ -221,11 +221,11 @@ READERS: dict[str, Reader] = {
     "sessions": lambda source, reading: sessions(source, split=reading.split),
     "citations": lambda source, reading: citations(source, split=reading.split),
     "json": _records("json"),
-    "obsidian": _plain("obsidian", "obsidian", templates=True),
+    "obsidian": _plain("obsidian", templates=True),
     "serena": _serena,
     "claude": _claude,
-    "basic-memory": _plain("basic-memory", "basic-memory", categories=True),
-    "markdown": _plain("markdown", "markdown"),
+    "basic-memory": _plain("basic-memory", categories=True),
+    "markdown": _plain("markdown"),
 }
 """The reader of each kind, in the order in which a source is tried."""
 
