@@ -105,8 +105,8 @@ VERBS = {
     "install": ("install:install", "Connect AI clients, by an entry in their configuration files."),
     "uninstall": ("install:uninstall", "Take the entry out of AI clients' files again."),
     "completion": ("completion:completion", "Print what makes a shell complete with the Tab key."),
-    "demo": ("serve:demo_verb", "Watch the tools at work, in a throw-away place."),
-    "serve": ("serve:serve_verb", "Serve one MCP client on standard input and output."),
+    "demo": ("demo:demo_verb", "Watch the tools at work, in a throw-away place."),
+    "serve": ("app:serve_verb", "Serve one MCP client on standard input and output."),
     "version": ("app:version", "Show the version, as `--version` does."),
     "help": (
         "app:help_",
@@ -328,6 +328,18 @@ def in_short() -> str:
     lines.append(f"{bold('Of toolsets')}: {', '.join(each.name for each in _with_verbs())}")
     lines.append("`aiaml VERB --help` tells of one, `aiaml help --all` of all.")
     return "\n".join(wrapped(line, 2) for line in lines)
+
+
+@click.command("serve")
+@click.pass_obj
+def serve_verb(names: Sequence[str]) -> int:
+    """Serve one MCP client on standard input and output.
+
+    Clients start it so; `aiaml-server` without a word does the same.
+    """
+    from aiaml_server.cli.serving import serve  # noqa: PLC0415 (no other verb speaks MCP)
+
+    return serve(names)
 
 
 @click.command("version")
