@@ -25,7 +25,7 @@ from click.shell_completion import (
 
 from aiaml_server import toolsets
 from aiaml_server.cli.app import aiaml
-from aiaml_server.cli.context import opened, settings
+from aiaml_server.cli.context import opened
 from aiaml_server.errors import MalformedFile
 from aiaml_server.format.filters import FIELDS, NAMES
 from aiaml_server.format.invisible import marked_line
@@ -191,7 +191,7 @@ def _ids(context: click.Context, beginning: str) -> Iterator[Item]:
     if context.info_name in ("history", "restore"):
         from aiaml_server.cli.history import git_history  # noqa: PLC0415 (starts git)
 
-        gone = map(_id_of, git_history(settings()).lately_forgotten())
+        gone = map(_id_of, git_history().lately_forgotten())
         yield from offered(((each, "forgotten") for each in gone if each not in names), beginning)
 
 
@@ -243,7 +243,7 @@ def _revisions(context: click.Context, beginning: str) -> list[Item]:
 
     named = [*context.params["ids"], *context.args]  # click stops at an option without value
     with opened() as bank:
-        past = Past.of(next(filter(None, named)), bank, git_history(settings()))
+        past = Past.of(next(filter(None, named)), bank, git_history())
         return offered(revisions(past), beginning)
 
 

@@ -18,7 +18,6 @@ from aiaml_server.format.invisible import marked, marked_line
 from aiaml_server.format.memory import SHORTEST_ID, Memory, parse, parsed
 from aiaml_server.moments import minute
 from aiaml_server.rendering import title, visible
-from aiaml_server.settings import Settings
 from aiaml_server.storage.store import id_in
 from aiaml_server.terminal import (
     DONE,
@@ -79,7 +78,7 @@ def history(memory_id: str, differences: bool, data: str) -> None:
       aiaml history 4e5f6a7b --diff
     """
     with opened() as bank:
-        past = Past.of(memory_id, bank, git_history(settings()))
+        past = Past.of(memory_id, bank, git_history())
         present = {name: text_in(bank, name) for name in past.names}
     if data:
         rows = []
@@ -388,7 +387,7 @@ def log(limit: int, since: str | None, data: str) -> int:
       aiaml log --since 7d -n 100
     """
     start = _start(since)
-    known = git_history(settings())
+    known = git_history()
     rows = list(islice(known.rows(start, many=_MANY, together=not data), limit + 1))
     shown = rows[:limit]
     titled = [each for row in shown for each in row[:_TITLED]]
@@ -630,11 +629,11 @@ def _unknown(memory_id: str, known: History, *, there: bool) -> str:
     return f"no memory has or had the id {memory_id}"
 
 
-def git_history(setting: Settings) -> History:
+def git_history() -> History:
     """Return what git knows of the memory directory's past."""
     from aiaml_server.sync.history import History  # noqa: PLC0415
 
-    return History(setting.base)
+    return History(settings().base)
 
 
 def _text(bank: MemoryBank, name: str) -> str | None:
