@@ -90,12 +90,10 @@ def doctor(only: tuple[str, ...], mend: bool, offline: bool, yes: bool, data: st
         note("There is nothing that --fix may mend.")
     elif mend:
         fixed = _mended(fixes, ask=not yes)
-        found = [
-            replace(each, level="ok", found=f"{each.found}; mended", remedy="")
-            if id(each.fix) in fixed
-            else each
-            for each in found
-        ]
+        for number, each in enumerate(found):
+            if each.fix in fixed:
+                said = f"{each.found}; mended"
+                found[number] = replace(each, level="ok", found=said, remedy="")
     if data:
         out_rows([each.fields() for each in found], data)
     return max((_CODES[each.level] for each in found), default=DONE)
@@ -154,14 +152,14 @@ def _summary(found: list[Finding], fixes: int) -> None:
     note(wrapped(f"\n{' and '.join(words)}{more}.", err=True))
 
 
-def _mended(fixes: list[Fix], *, ask: bool) -> dict[int, str]:
-    """Say what will be done, ask, do it; return by the fix's identity what was done."""
+def _mended(fixes: list[Fix], *, ask: bool) -> list[Fix]:
+    """Say what will be done, ask, do it; return what was done."""
     note("\nThis will:")
     for fix in fixes:
         note(f"  {fix.what}")
     if ask:
         confirm("Go on?")
-    done = {}
+    done = []
     for fix in fixes:
         try:
             fix.do()
@@ -169,5 +167,5 @@ def _mended(fixes: list[Fix], *, ask: bool) -> dict[int, str]:
             note(f"Not done: {fix.what}: {error.strerror}")
         else:
             note(f"Done: {fix.what}")
-            done[id(fix)] = fix.what
+            done.append(fix)
     return done

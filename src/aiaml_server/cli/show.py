@@ -397,7 +397,7 @@ class Shown(NamedTuple):
             "matching_keywords": list(self.hit.matching_keywords),
         }
         if explain:
-            parts = self._points() if self.answer is None else bm25.explained(*self._asked())
+            parts = self._points() if self.answer is None else self._parts()
             said["explanation"] = [each._asdict() for each in parts]
         return said
 
@@ -405,8 +405,7 @@ class Shown(NamedTuple):
         """Return a pattern of what is marked in its text."""
         if self.answer is None:
             return pattern(self.hit.matching_keywords)
-        parts = bm25.explained(*self._asked())
-        forms = [form for part in parts for form in part.forms]
+        forms = [form for part in self._parts() for form in part.forms]
         words = rf"(?<!\w)(?:{pattern(forms).pattern})(?!\w)" if forms else ""
         phrases = pattern(self.answer.question.phrases).pattern
         either = "|".join(filter(None, (phrases, words)))
@@ -416,7 +415,7 @@ class Shown(NamedTuple):
         """Say of what its score is the sum."""
         if self.answer is None:
             return _why(self._points())
-        parts = bm25.explained(*self._asked())
+        parts = self._parts()
         said = [_part(each, self.answer) for each in parts]
         lacking = {word.text for word in self.answer.question.words} - {each.word for each in parts}
         if lacking and said:
@@ -427,9 +426,9 @@ class Shown(NamedTuple):
     def _points(self) -> list[Points]:
         return explained(self.memory, self.hit.matching_keywords)
 
-    def _asked(self) -> tuple[Answer, Memory]:
+    def _parts(self) -> list[bm25.Part]:
         assert self.answer  # noqa: S101 (only asked where there is one)
-        return self.answer, self.memory
+        return bm25.explained(self.answer, self.memory)
 
 
 def _part(part: bm25.Part, answer: Answer) -> str:
