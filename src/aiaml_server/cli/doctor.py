@@ -12,6 +12,7 @@ import click
 
 from aiaml_server.doctor.context import Context
 from aiaml_server.doctor.finding import Finding, Fix, guarded
+from aiaml_server.errors import said_by_system
 from aiaml_server.format.invisible import marked_line
 from aiaml_server.terminal import (
     DONE,
@@ -164,7 +165,7 @@ def _mended(fixes: list[Fix], *, ask: bool) -> list[Fix]:
         try:
             fix.do()
         except OSError as error:
-            note(f"Not done: {fix.what}: {error.strerror}")
+            note(f"Not done: {fix.what}: {said_by_system(error)}")
         else:
             note(f"Done: {fix.what}")
             done.append(fix)

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+from aiaml_server.errors import said_by_system
 from aiaml_server.exchange.found import PIPED, Skip, printable
 from aiaml_server.exchange.walk import MARKDOWN, MAX_TEXT, left_out
 from aiaml_server.files import check_own, remove_own
@@ -88,7 +89,7 @@ def unpacked(archive: Path, below: Path) -> tuple[Path, list[Skip]]:
     except (zipfile.BadZipFile, NotImplementedError, UnicodeError) as error:
         raise ValueError(f"it is no zip that can be read: {error}") from error
     except OSError as error:
-        raise ValueError(f"it cannot be unpacked: {error.strerror or error}") from error
+        raise ValueError(f"it cannot be unpacked: {said_by_system(error)}") from error
     if skips and not any(top.iterdir()):
         raise ValueError(f"nothing of it can be unpacked: {skips[0].place}: {skips[0].reason}")
     skips += left_out(name, "are not read", others)
