@@ -103,9 +103,8 @@ def list_(
     if pick:
         with opened(record=False) as bank:
             names = _named(bank, wanted, new=new)
-            why = "" if names else nothing(bank, wanted)
-        if why:
-            raise Ended(why)
+            if not names:
+                raise Ended(nothing(bank, wanted))
         choose(names, part)
         return
     with opened() as bank:
