@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from aiaml_server import clients
 from aiaml_server.clients import CLIENTS, Client, ConfigError, Machine, jsonc, launch, toml, yaml
-from aiaml_server.clients.entry import ENTRY as OURS
 from aiaml_server.clients.text import Refused, position
 from client import PYTHON
 from printed import completed, inherited
@@ -36,14 +35,14 @@ ENTRY = {"command": "/x/aiaml-server", "args": ["é"], "env": {"AIAML_MEMORY_DIR
 
 def connected(client: Client, machine: Machine, **variables: str) -> clients.Change:
     """Connect a client and write it."""
-    change = clients.connect(OURS, client, machine, ["/x/aiaml-server"], variables)
+    change = clients.connect(client, machine, ["/x/aiaml-server"], variables)
     clients.save(change)
     return change
 
 
 def disconnected(client: Client, machine: Machine) -> None:
     """Disconnect a client and write it."""
-    for change in clients.disconnect(OURS, client, machine):
+    for change in clients.disconnect(client, machine):
         clients.save(change)
 
 
@@ -76,12 +75,12 @@ def test_a_client_s_file_becomes_what_was_written_down(
     """Before and after are compared byte for byte, then again after taking the entry out."""
     before, machine = FIXTURES / system, Machine(system, tmp_path / "home", {})
     shutil.copytree(before, tmp_path / "home", ignore=shutil.ignore_patterns("*.after"))
-    change = clients.connect(OURS, client, machine, COMMAND[system], VARIABLES)
+    change = clients.connect(client, machine, COMMAND[system], VARIABLES)
     clients.save(change)
     path = change.path
     expected = before / path.relative_to(tmp_path / "home")
     assert path.read_bytes() == expected.with_name(expected.name + ".after").read_bytes()
-    again = clients.connect(OURS, client, machine, COMMAND[system], VARIABLES)
+    again = clients.connect(client, machine, COMMAND[system], VARIABLES)
     assert again.before == again.after
     for other in before.rglob("*"):
         if other.is_file() and other.suffix != ".after" and other != expected:
@@ -90,7 +89,7 @@ def test_a_client_s_file_becomes_what_was_written_down(
             )
     had_entry = not change.new
     disconnected(client, machine)
-    found = clients.connections(OURS, machine)
+    found = clients.connections(machine)
     assert all(not one.connected for one in found if one.client is client)
     assert had_entry or path.read_bytes() == expected.read_bytes()
 
@@ -201,22 +200,22 @@ def test_of_claude_desktop_s_two_files_on_windows_the_one_in_use_is_found(tmp_pa
     classic = tmp_path / "AppData/Roaming/Claude/claude_desktop_config.json"
     package = tmp_path / "AppData/Local/Packages/Claude_pzs8sxrjxfjjc"
     inside = package / "LocalCache/Roaming/Claude/claude_desktop_config.json"
-    assert clients.located(OURS, client, machine) == (classic, False)
+    assert clients.located(client, machine) == (classic, False)
     package.mkdir(parents=True)
-    assert clients.located(OURS, client, machine) == (inside, True)
+    assert clients.located(client, machine) == (inside, True)
     classic.parent.mkdir(parents=True)
     classic.write_text("{}")
-    assert clients.located(OURS, client, machine) == (classic, True)
+    assert clients.located(client, machine) == (classic, True)
     inside.parent.mkdir(parents=True)
     inside.write_text("{}")
-    assert clients.located(OURS, client, machine) == (inside, True)
+    assert clients.located(client, machine) == (inside, True)
     second = tmp_path / "AppData/Local/Packages/Claude_other"
     shutil.copytree(package, second)
     with pytest.raises(ConfigError, match="more than one directory"):
-        clients.located(OURS, client, machine)
+        clients.located(client, machine)
     for path in (inside, second / inside.relative_to(package), classic):
         path.unlink()
-    (found, *_) = clients.connections(OURS, machine)
+    (found, *_) = clients.connections(machine)
     assert (found.client, found.connected) == (client, False)
     assert found.problems[0].remedy == (
         "put in by hand what `aiaml install --print claude-desktop` prints"
@@ -342,7 +341,7 @@ def test_a_file_gets_back_its_very_bytes(document: tuple[str, Any]) -> None:
         except ConfigError:
             assert path.read_bytes() == document[0].encode()
             return
-        assert clients.connections(OURS, machine)[2].connected
+        assert clients.connections(machine)[2].connected
         disconnected(CURSOR, machine)
         assert path.read_bytes() == document[0].encode()
         assert os.listdir(path.parent) == ["mcp.json"]  # noqa: PTH208
@@ -692,7 +691,7 @@ def test_the_first_state_is_kept_and_there_are_never_more_than_two(home: Machine
 def test_a_file_that_another_program_changed_meanwhile_is_left(home: Machine) -> None:
     """What was worked out from an old state is not written over a new one."""
     config(home).write_text("{}")
-    change = clients.connect(OURS, CURSOR, home, ["/x"], {})
+    change = clients.connect(CURSOR, home, ["/x"], {})
     config(home).write_text('{"new": 1}')
     with pytest.raises(ConfigError, match="another program has just changed it"):
         clients.save(change)
@@ -723,11 +722,11 @@ def test_connections_say_what_is_wrong(home: Machine, tmp_path: Path) -> None:
     """A command that is gone, a switched-off entry, a damaged file: each is a sentence."""
 
     def cursor() -> clients.Connection:
-        (found,) = [one for one in clients.connections(OURS, home) if one.client is CURSOR]
+        (found,) = [one for one in clients.connections(home) if one.client is CURSOR]
         return found
 
     assert cursor() == clients.Connection(CURSOR, config(home), installed=True)
-    clients.save(clients.connect(OURS, CURSOR, home, [sys.executable, "-m", "aiaml_server"], {}))
+    clients.save(clients.connect(CURSOR, home, [sys.executable, "-m", "aiaml_server"], {}))
     assert cursor().connected and cursor().problems == ()
     assert cursor().command == (sys.executable, "-m", "aiaml_server")
     gone = str(tmp_path / "gone")
@@ -783,14 +782,14 @@ def test_any_program_can_put_its_entry_in(home: Machine) -> None:
 
 def test_a_snippet_is_what_goes_into_the_file() -> None:
     """What is printed for a hand is what would be written."""
-    text = clients.snippet(OURS, None, ["uvx", "aiaml-server"], {})
+    text = clients.snippet(None, ["uvx", "aiaml-server"], {})
     assert json.loads(text) == {
         "mcpServers": {"aiaml": {"command": "uvx", "args": ["aiaml-server"]}}
     }
-    assert json.loads(clients.snippet(OURS, BY_NAME["vscode"], ["x"], {"AIAML_X": "1"})) == {
+    assert json.loads(clients.snippet(BY_NAME["vscode"], ["x"], {"AIAML_X": "1"})) == {
         "servers": {"aiaml": {"type": "stdio", "command": "x", "args": [], "env": {"AIAML_X": "1"}}}
     }
-    assert clients.snippet(OURS, BY_NAME["codex"], ["x"], {}).startswith("[mcp_servers.aiaml]\n")
+    assert clients.snippet(BY_NAME["codex"], ["x"], {}).startswith("[mcp_servers.aiaml]\n")
 
 
 @pytest.mark.parametrize(
@@ -996,15 +995,15 @@ def test_goose_is_connected_by_hand(tmp_path: Path) -> None:
     path.write_text("extensions: {} # mine\n", encoding="utf-8")
     machine, goose = Machine("linux", tmp_path, {}), BY_NAME["goose"]
     with pytest.raises(ConfigError, match="edited by hand"):
-        clients.connect(OURS, goose, machine, ["/x/aiaml-server"], {})
-    assert clients.disconnect(OURS, goose, machine) == []
+        clients.connect(goose, machine, ["/x/aiaml-server"], {})
+    assert clients.disconnect(goose, machine) == []
     assert path.read_text(encoding="utf-8") == "extensions: {} # mine\n"
-    by_hand = clients.snippet(OURS, goose, ["/x/aiaml-server"], {})
+    by_hand = clients.snippet(goose, ["/x/aiaml-server"], {})
     path.write_text(f"# mine\n{by_hand}", encoding="utf-8")
-    (found,) = (one for one in clients.connections(OURS, machine) if one.client is goose)
+    (found,) = (one for one in clients.connections(machine) if one.client is goose)
     assert (found.connected, found.command) == (True, ("/x/aiaml-server",))
     with pytest.raises(ConfigError, match="of it"):
-        clients.disconnect(OURS, goose, machine)
+        clients.disconnect(goose, machine)
 
 
 # --- adding, and taking nothing away --------------------------------------------------------------

@@ -48,7 +48,7 @@ def test_words_are_completed_by_what_they_mean(tab: Tab) -> None:
     """Ids are the newest first, names the most frequent; what was given is not offered again."""
     assert tab("show ") == IDS
     assert tab("edit 1") == ["1b2c3d4e"]
-    assert tab(f"forget {IDS[0]} ") == IDS[1:]
+    assert tab(f"forget {IDS[0]} ") == tab(f"forget --yes {IDS[0]} ") == IDS[1:]
     assert tab("list --agent ") == ["claude", "cursor", "gemini"]
     assert tab("list --agent cl") == ["claude"]
     assert tab("export --user m") == ["marco"]

@@ -73,10 +73,7 @@ EXIT_CODES = {
 VERBS = {
     "list": ("show:list_", "List memories, newest first."),
     "show": ("show:show", "Show memories whole, their markdown rendered."),
-    "search": (
-        "show:search",
-        "Find what answers a question in your own words, the best first.",
-    ),
+    "search": ("show:search", "Find what answers a question in your own words, the best first."),
     "topics": ("stats:topics", "List the topics, the most frequent first."),
     "stats": ("stats:stats", "Count memories by agent, user, topic and month."),
     "seen": ("seen:seen", "Say that you have seen memories; what you have not is new."),
@@ -98,10 +95,7 @@ VERBS = {
     "log": ("history:log", "Show what came, changed and went lately, and from where."),
     "status": ("status:status", "Show how sync stands, and what to do where it fails."),
     "sync": ("status:sync", "Save what is new now, and exchange it with your other computers."),
-    "keep-local": (
-        "keep_local:keep_local",
-        "Keep memories on this computer: they travel no more.",
-    ),
+    "keep-local": ("keep_local:keep_local", "Keep memories on this computer: they travel no more."),
     "doctor": ("doctor:doctor", "Check everything, and say what to do."),
     "where": ("status:where", "Show every place and every setting in use."),
     "dirs": ("dirs:dirs", "List your memory directories, and which clients use them."),
@@ -111,8 +105,8 @@ VERBS = {
     "install": ("install:install", "Connect AI clients, by an entry in their configuration files."),
     "uninstall": ("install:uninstall", "Take the entry out of AI clients' files again."),
     "completion": ("completion:completion", "Print what makes a shell complete with the Tab key."),
-    "demo": ("serve:demo_verb", "Watch the tools at work, in a throw-away place."),
-    "serve": ("serve:serve_verb", "Serve one MCP client on standard input and output."),
+    "demo": ("demo:demo_verb", "Watch the tools at work, in a throw-away place."),
+    "serve": ("app:serve_verb", "Serve one MCP client on standard input and output."),
     "version": ("app:version", "Show the version, as `--version` does."),
     "help": (
         "app:help_",
@@ -137,21 +131,10 @@ OLD = {
 }  # fmt: skip
 """Verbs that go on working, and what says the same."""
 
-WRITING = frozenset(
-    (
-        "remember",
-        "edit",
-        "forget",
-        "undo",
-        "restore",
-        "sync",
-        "keep-local",
-        "seen",
-        "tidy",
-        "import",
-        "web",
-    )
-)
+WRITING = (
+    "remember", "edit", "forget", "undo", "restore", "sync", "keep-local", "seen", "tidy", "import",
+    "web",
+)  # fmt: skip
 """The verbs that say which directory they act on, where a person has several."""
 
 _WORDS = "aiaml.words"
@@ -243,16 +226,12 @@ class Verbs(click.Group):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write every setting and every exit code."""
+        rows = []
+        for each in SETTINGS:
+            default = f"; default {each.default}" if each.default else ""
+            rows.append((each.name, f"{each.help}{default}"))
         with formatter.section("Settings (environment variables)"):
-            formatter.write_dl(
-                [
-                    (
-                        each.name,
-                        f"{each.help}; default {each.default}" if each.default else each.help,
-                    )
-                    for each in SETTINGS
-                ]
-            )
+            formatter.write_dl(rows)
         with formatter.section("Exit codes"):
             formatter.write_dl(list(EXIT_CODES.items()))
 
@@ -260,13 +239,6 @@ class Verbs(click.Group):
 def _with_verbs() -> list[Manifest]:
     """Return the manifests of our toolsets that have verbs of their own."""
     return [each for each in map(toolsets.manifest, toolsets.OWN) if each.verbs]
-
-
-def _offered(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer what an option before the verb can be."""
-    from aiaml_server.cli.completion import offered_before  # noqa: PLC0415 (only the Tab key needs it)
-
-    return offered_before(ctx, param, incomplete)
 
 
 _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -281,7 +253,6 @@ _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_
     "names",
     metavar="NAME",
     multiple=True,
-    shell_complete=_offered,
     help="The toolset to serve or to demonstrate, instead of remember, think and recall; can be"
     " given several times. `aiaml toolsets` lists them.",
 )
@@ -289,7 +260,6 @@ _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_
     "--dir",
     "directory",
     metavar="DIR",
-    shell_complete=_offered,
     help="Act on this memory directory, by its path or by its name in `aiaml dirs`.",
 )
 @click.option("--no-pager", is_flag=True, help="Print long answers without $PAGER, or less.")
@@ -358,6 +328,18 @@ def in_short() -> str:
     lines.append(f"{bold('Of toolsets')}: {', '.join(each.name for each in _with_verbs())}")
     lines.append("`aiaml VERB --help` tells of one, `aiaml help --all` of all.")
     return "\n".join(wrapped(line, 2) for line in lines)
+
+
+@click.command("serve")
+@click.pass_obj
+def serve_verb(names: Sequence[str]) -> int:
+    """Serve one MCP client on standard input and output.
+
+    Clients start it so; `aiaml-server` without a word does the same.
+    """
+    from aiaml_server.cli.serving import serve  # noqa: PLC0415 (no other verb speaks MCP)
+
+    return serve(names)
 
 
 @click.command("version")

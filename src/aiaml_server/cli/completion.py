@@ -11,6 +11,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 
 import click
@@ -23,7 +24,8 @@ from click.shell_completion import (
 )
 
 from aiaml_server import toolsets
-from aiaml_server.cli.context import opened, settings
+from aiaml_server.cli.app import aiaml
+from aiaml_server.cli.context import opened
 from aiaml_server.errors import MalformedFile
 from aiaml_server.format.filters import FIELDS, NAMES
 from aiaml_server.format.invisible import marked_line
@@ -128,12 +130,6 @@ Register-ArgumentCompleter -Native -CommandName %(prog_name)s -ScriptBlock {
 # --- what is offered ------------------------------------------------------------------------------
 
 
-def offered_before(context: click.Context, param: click.Parameter, beginning: str) -> list[Item]:
-    """Offer what an option before any verb can be."""
-    offers = (_OPTIONS[each] for each in param.opts if each in _OPTIONS)
-    return _Offered(next(offers)).shell_complete(context, param, beginning)
-
-
 def teach(verb: click.Command) -> click.Command:
     """Let the parameters of a verb know what can stand there."""
     for param in verb.params:
@@ -174,16 +170,13 @@ def _is_one_word(item: Item) -> bool:
 
 def _offer(param: click.Parameter) -> Offer | None:
     by_option = (_OPTIONS[each] for each in param.opts if each in _OPTIONS)
-    first = (param.metavar or "").strip("[].").partition("|")[0]  # ID of `[ID|FIELD:VALUE]...`
-    offer = next(by_option, None) or _WORDS.get(first)
-    if isinstance(param, click.Argument) and param.name in ("said", "words"):
-        return _or_fields(offer)
-    return offer
+    return next(by_option, None) or _WORDS.get((param.metavar or "").strip("[]."))
 
 
 def _ids(context: click.Context, beginning: str) -> Iterator[Item]:
     """Offer ids, the newest memories' first, each once."""
-    given = {word for value in context.params.values() if value for word in value}
+    lists = [value for value in context.params.values() if isinstance(value, tuple)]
+    given = {word for value in lists for word in value}
     from aiaml_server.format.memory import parse  # noqa: PLC0415 (which `opened` loads)
 
     with opened() as bank:
@@ -198,7 +191,7 @@ def _ids(context: click.Context, beginning: str) -> Iterator[Item]:
     if context.info_name in ("history", "restore"):
         from aiaml_server.cli.history import git_history  # noqa: PLC0415 (starts git)
 
-        gone = map(_id_of, git_history(settings()).lately_forgotten())
+        gone = map(_id_of, git_history().lately_forgotten())
         yield from offered(((each, "forgotten") for each in gone if each not in names), beginning)
 
 
@@ -208,27 +201,17 @@ def _id_of(name: str) -> str:
     return ours[1] if ours else name.removesuffix(".md")
 
 
-def _names(field: str) -> Offer:
+def _names(field: str, _: click.Context, beginning: str) -> Iterator[Item]:
     """Offer the agents, users or topics, the most frequent first."""
-
-    def offer(_: click.Context, beginning: str) -> Iterator[Item]:
-        with opened() as bank:
-            for name, uses in bank.labels(field):
-                if name.casefold().startswith(beginning.casefold()):
-                    yield Item(name, help=f"{uses:,}")
-
-    return offer
+    with opened() as bank:
+        for name, uses in bank.labels(field):
+            if name.casefold().startswith(beginning.casefold()):
+                yield Item(name, help=f"{uses:,}")
 
 
-def _or_fields(offer: Offer | None) -> Offer:
-    """Offer fields as well, such as `agent:claude`; among words that are looked for, once begun."""
-
-    def offer_both(context: click.Context, beginning: str) -> Iterator[Item]:
-        if offer:
-            yield from offer(context, beginning)
-        yield from _fields(context, beginning)
-
-    return offer_both
+def _ids_or_fields(context: click.Context, beginning: str) -> Iterator[Item]:
+    yield from _ids(context, beginning)
+    yield from _fields(context, beginning)
 
 
 def _fields(context: click.Context, beginning: str) -> Iterator[Item]:
@@ -260,7 +243,7 @@ def _revisions(context: click.Context, beginning: str) -> list[Item]:
 
     named = [*context.params["ids"], *context.args]  # click stops at an option without value
     with opened() as bank:
-        past = Past.of(next(filter(None, named)), bank, git_history(settings()))
+        past = Past.of(next(filter(None, named)), bank, git_history())
         return offered(revisions(past), beginning)
 
 
@@ -289,17 +272,20 @@ def _directories(_: click.Context, beginning: str) -> list[Item]:
 
 
 _WORDS: dict[str, Offer] = {
-    "ID": _ids, "REV": _revisions, "VERB": _verbs, "TIME": _times,
+    "ID": _ids, "REV": _revisions, "VERB": _verbs, "TIME": _times, "WORD": _fields,
+    "FIELD:VALUE": _fields, "ID|FIELD:VALUE": _ids_or_fields,
     "FILE": lambda _, beginning: [Item(beginning, type="file")],
 }  # fmt: skip
 _VALUES: dict[str, Offer] = {
-    **{field: _names(field) if field in NAMES else _times for field in FIELDS},
+    **{field: partial(_names, field) if field in NAMES else _times for field in FIELDS},
     "is": lambda _, beginning: offered([("expired", "")], beginning),
 }
 _OPTIONS: dict[str, Offer] = {
-    **{f"--{field}": _names(field) for field in NAMES},
+    **{f"--{field}": partial(_names, field) for field in NAMES},
     toolsets.OPTION: lambda _, beginning: offered(
         ((name, toolsets.manifest(name).summary) for name in toolsets.OWN), beginning
     ),
     "--dir": _directories,
 }
+
+teach(aiaml)

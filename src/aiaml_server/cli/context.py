@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from aiaml_server.errors import MalformedFile
 from aiaml_server.settings import BASE, Settings
 from aiaml_server.storage.operations import recorded
 from aiaml_server.sync import with_remote_in_use
@@ -44,18 +44,6 @@ def settings_of(base: Path) -> Settings:
 
 
 @contextmanager
-def reading(base: Path) -> Iterator[MemoryBank]:
-    """Open another directory, to read."""
-    from aiaml_server.bank import MemoryBank  # noqa: PLC0415 (a fifth of the start of a verb)
-
-    bank = MemoryBank(replace(settings(), base=base, remote="", sync=False), lasting=False)
-    try:
-        yield bank
-    finally:
-        bank.close()
-
-
-@contextmanager
 def opened(*, record: bool = True) -> Iterator[MemoryBank]:
     """Open the bank of the environment's settings, without any background work.
 
@@ -64,11 +52,15 @@ def opened(*, record: bool = True) -> Iterator[MemoryBank]:
     """
     from aiaml_server.bank import MemoryBank  # noqa: PLC0415 (a fifth of the start of a verb)
 
-    bank = MemoryBank(settings(), lasting=False, told=note)
     context = click.get_current_context(silent=True)
     verb = context.info_name or "" if context else ""
-    try:
-        with recorded(verb, note) if record else nullcontext():
-            yield bank
-    finally:
-        bank.close()
+    recording = recorded(verb, note) if record else nullcontext()
+    with closing(MemoryBank(settings(), lasting=False, told=note)) as bank, recording:
+        yield bank
+
+
+def text_in(bank: MemoryBank, name: str) -> str | None:
+    """Return what a file holds; None where it is not there, or no text."""
+    with suppress(FileNotFoundError, MalformedFile):
+        return bank.text(name)
+    return None

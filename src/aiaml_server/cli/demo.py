@@ -8,13 +8,18 @@ import shlex
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from textwrap import indent
 from typing import Any
 
+import click
+
 from aiaml_server.clients.launch import command
 from aiaml_server.doctor.conversation import Conversation, begun
 from aiaml_server.terminal import bold, dim, out, styled, wrapped
+from aiaml_server.toolset import at
+from aiaml_server.toolsets import chosen
 
 MEMORY: dict[str, Any] = {
     "agent": "claude",
@@ -23,6 +28,17 @@ MEMORY: dict[str, Any] = {
     "content": "Marco is vegetarian, lives in San Francisco and likes small, quiet restaurants.",
 }
 KEYWORDS = ["dinner", "restaurant", "food", "eat", "vegetarian", "diet", "marco"]
+
+
+@click.command("demo")
+@click.pass_obj
+def demo_verb(toolsets: Sequence[str]) -> int:
+    """Watch the tools at work, in a throw-away place."""
+    code = 0
+    for manifest in chosen(toolsets, {}):
+        play: Callable[[], int] = at(manifest.demo)
+        code = max(code, play())
+    return code
 
 
 def demo() -> int:

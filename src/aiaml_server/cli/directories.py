@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aiaml_server.clients import Connection, connections
-from aiaml_server.clients.entry import ENTRY, machine
+from aiaml_server.clients.entry import machine
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.settings import BASE, Settings
 from aiaml_server.toolsets import DEFAULT, VARIABLE
@@ -41,9 +41,7 @@ def known(*bases: Path) -> list[Directory]:
     Raises:
         InvalidSetting: nothing says where the person's files are.
     """
-    served = [
-        (path, one.client.name) for one in connections(ENTRY, machine()) for path in served_by(one)
-    ]
+    served = [(path, one.client.name) for one in connections(machine()) for path in served_by(one)]
     usual = Settings.from_environ({}).base
     paths = [
         *bases,

@@ -14,17 +14,7 @@ from aiaml_server.errors import StoreError
 from aiaml_server.format.invisible import marked_line
 from aiaml_server.settings import BASE, Settings
 from aiaml_server.storage.store import Store
-from aiaml_server.terminal import (
-    as_rows,
-    bold,
-    columns,
-    dim,
-    note,
-    out,
-    out_rows,
-    padded,
-    plural,
-)
+from aiaml_server.terminal import as_rows, bold, columns, dim, note, out, out_rows, padded, plural
 
 _USUAL = "aiaml.usual"  # the environment's directory, where another one is chosen
 

@@ -12,6 +12,7 @@ import click
 
 from aiaml_server.doctor.context import Context
 from aiaml_server.doctor.finding import Finding, Fix, guarded
+from aiaml_server.errors import said_by_system
 from aiaml_server.format.invisible import marked_line
 from aiaml_server.terminal import (
     DONE,
@@ -90,12 +91,10 @@ def doctor(only: tuple[str, ...], mend: bool, offline: bool, yes: bool, data: st
         note("There is nothing that --fix may mend.")
     elif mend:
         fixed = _mended(fixes, ask=not yes)
-        found = [
-            replace(each, level="ok", found=f"{each.found}; mended", remedy="")
-            if id(each.fix) in fixed
-            else each
-            for each in found
-        ]
+        for number, each in enumerate(found):
+            if each.fix in fixed:
+                said = f"{each.found}; mended"
+                found[number] = replace(each, level="ok", found=said, remedy="")
     if data:
         out_rows([each.fields() for each in found], data)
     return max((_CODES[each.level] for each in found), default=DONE)
@@ -116,12 +115,8 @@ def tell_wrong(found: Sequence[Finding]) -> None:
     for _ in _show(wrong):
         pass
     right = plural(len(found) - len(wrong), "finding")
-    out(
-        wrapped(
-            f"{right} as it should be; `aiaml doctor` shows each, asks the remote and tries a "
-            "server."
-        )
-    )
+    more = "`aiaml doctor` shows each, asks the remote and tries a server"
+    out(wrapped(f"{right} as it should be; {more}."))
 
 
 def _findings(context: Context, names: Iterable[str], *, shown: bool) -> Iterator[Finding]:
@@ -158,20 +153,20 @@ def _summary(found: list[Finding], fixes: int) -> None:
     note(wrapped(f"\n{' and '.join(words)}{more}.", err=True))
 
 
-def _mended(fixes: list[Fix], *, ask: bool) -> dict[int, str]:
-    """Say what will be done, ask, do it; return by the fix's identity what was done."""
+def _mended(fixes: list[Fix], *, ask: bool) -> list[Fix]:
+    """Say what will be done, ask, do it; return what was done."""
     note("\nThis will:")
     for fix in fixes:
         note(f"  {fix.what}")
     if ask:
         confirm("Go on?")
-    done = {}
+    done = []
     for fix in fixes:
         try:
             fix.do()
         except OSError as error:
-            note(f"Not done: {fix.what}: {error.strerror}")
+            note(f"Not done: {fix.what}: {said_by_system(error)}")
         else:
             note(f"Done: {fix.what}")
-            done[id(fix)] = fix.what
+            done.append(fix)
     return done

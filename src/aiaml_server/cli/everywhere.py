@@ -146,7 +146,7 @@ def _done(meant: Meant, setting: Settings) -> tuple[Status, list[str]]:
         begun = meant.plan.marks <= erased_in(setting.base)
         raise Ended(_BEGUN if begun else "nothing was changed", INTERRUPTED) from error
     finally:
-        told.clear()
+        passing()
     with opened() as bank:
         return after, bank.erase(meant.plan.names, meant.plan.shared, meant.ids)
 
@@ -165,13 +165,9 @@ def _preview(meant: Meant, setting: Settings) -> None:
 
 def _takes(meant: Meant, setting: Settings) -> list[str]:
     plan = meant.plan
-    lines = [
-        (
-            f"{plural(plan.versions, 'version')} in {plural(len(plan.names), 'file')} will be "
-            f"removed from the history, for which {plural(plan.commits, 'change')} in it will be "
-            "rewritten."
-        )
-    ]
+    versions = f"{plural(plan.versions, 'version')} in {plural(len(plan.names), 'file')}"
+    changes = f"{plural(plan.commits, 'change')} in it will be rewritten"
+    lines = [f"{versions} will be removed from the history, for which {changes}."]
     if copies := sorted(set(plan.names) - set(meant.names)):
         lines.append(f"Among them are copies, or earlier names: {joined(copies)}.")
     if setting.remote:
@@ -200,11 +196,8 @@ def _answer(
     out(wrapped(f"Forgot {plural(len(meant.ids), 'memory')} everywhere: {counts} rewritten."))
     if after.trouble:
         how = "The next server or `aiaml sync` that reaches it removes them there. What to do:"
-        out(
-            wrapped(
-                f"The copy still has them: {after.trouble.sentence}. {how} {after.trouble.remedy}"
-            )
-        )
+        still_there = f"The copy still has them: {after.trouble.sentence}."
+        out(wrapped(f"{still_there} {how} {after.trouble.remedy}"))
     elif setting.remote:
         out(wrapped("The copy has the new history; other machines follow at their next round."))
     if held:

@@ -65,11 +65,8 @@ def export(target: str, form: str | None, by: str, force: bool, json: bool, **op
         _check_target(path, form, bank, remedy="" if force else "`--force` replaces it")
         found = list(wanted.among(bank.newest()))
         if not found:
-            raise Ended(
-                "no memory is like that; nothing was written"
-                if wanted
-                else "there are no memories yet; nothing was written"
-            )
+            why = "no memory is like that" if wanted else "there are no memories yet"
+            raise Ended(f"{why}; nothing was written")
         data = _data(form, bank, found, by_topic=by == "topic")
         _write(path, data)
     if json:

@@ -78,9 +78,7 @@ _OPTIONS = (
     click.option("--user", "-u", metavar="NAME", help="Only those about this person."),
     click.option("--topic", "-t", metavar="WORD", multiple=True, help="Only with this topic."),
     click.option(
-        "--since",
-        metavar="TIME",
-        help=f"Only from then on. {WHEN[0].upper()}{WHEN[1:]}.",
+        "--since", metavar="TIME", help=f"Only from then on. {WHEN[0].upper()}{WHEN[1:]}."
     ),
     click.option("--until", metavar="TIME", help="Only before then, likewise."),
     click.option("--expired", is_flag=True, help="Only what was to hold until a day that is over."),

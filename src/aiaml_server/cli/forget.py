@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
@@ -120,7 +119,8 @@ def forget(
         kept = bank.forget(texts)
         there = bank.recall(memory.id for memory in found.values())
     twins = {memory_id for memory_id, memories in there.items() if memories}
-    _answer(Forgotten(found, kept, began, target, twins), json=json)
+    undo = _undo_of({name: found[name] for name in found if name in (kept or ())}, twins, began)
+    _answer(found, kept, target, undo, json=json)
     return None
 
 
@@ -156,64 +156,49 @@ def _preview(found: Sequence[Memory], *, whole: bool) -> None:
             out(dim(f"    … and {plural(len(lines) - _SHOWN_LINES, 'more line')}"))
 
 
-@dataclass(frozen=True)
-class Forgotten:
-    """What was forgotten.
+def _undo_of(kept: Mapping[str, Memory], twins: Collection[str], began: str) -> str:
+    """Return the command that brings back what git has; empty where that is nothing.
 
-    Attributes:
-        memories: by the names of their files.
-        kept: the names of those that git's history has; None where it took nothing.
-        began: a moment before.
-        target: the file that they were written to first.
+    Args:
+        kept: what it has, by the names of the files.
         twins: the ids that other files still have.
+        began: a moment before they were forgotten.
     """
-
-    memories: Mapping[str, Memory]
-    kept: set[str] | None
-    began: str
-    target: str | None
-    twins: set[str]
-
-    @property
-    def undo(self) -> str:
-        """The command that brings back what git has; empty where that is nothing."""
-        ids = [
-            name if memory.id in self.twins else memory.id
-            for name, memory in self.memories.items()
-            if name in (self.kept or ())
-        ]
-        if not ids:
-            return ""
-        named = len(ids) <= _NAMED
-        return f"aiaml restore {_words(dict.fromkeys(ids)) if named else f'--since {self.began}'}"
+    ids = {name if memory.id in twins else memory.id: None for name, memory in kept.items()}
+    if not ids:
+        return ""
+    return f"aiaml restore {_words(ids) if len(kept) <= _NAMED else f'--since {began}'}"
 
 
-def _answer(done: Forgotten, *, json: bool) -> None:
-    missing = [name for name in done.memories if name not in (done.kept or ())]
+def _answer(
+    found: Mapping[str, Memory], kept: set[str] | None, target: str | None, undo: str, *, json: bool
+) -> None:
+    """Tell what was forgotten; `kept` is None where git took nothing."""
+    missing = [name for name in found if name not in (kept or ())]
     if json:
         out_json(
             {
-                "forgotten": len(done.memories),
-                "memories": [fields(memory, name) for name, memory in done.memories.items()],
+                "forgotten": len(found),
+                "memories": [fields(memory, name) for name, memory in found.items()],
                 "not_in_history": missing,
-                "exported": done.target,
-                "undo": done.undo or None,
+                "exported": target,
+                "undo": undo or None,
             }
         )
         return
-    out(f"Forgot {plural(len(done.memories), 'memory')}.")
-    if done.target:
-        again = f"aiaml import {_words([done.target])}"
-        out(wrapped(f"{done.target} has what they were: `{again}` adds it again."))
-    if done.undo:
-        one = len(done.memories) - len(missing) == 1
-        command, back = (done.undo, "it") if one else ("aiaml undo", "them")
+    out(f"Forgot {plural(len(found), 'memory')}.")
+    if target:
+        again = f"aiaml import {_words([target])}"
+        out(wrapped(f"{target} has what they were: `{again}` adds it again."))
+    if undo:
+        one = len(found) - len(missing) == 1
+        command, back = (undo, "it") if one else ("aiaml undo", "them")
         out(wrapped(f"`{command}` brings {back} back."))
-    gone = "" if done.target else ": gone for good"
-    if missing and done.kept is not None:
+    gone = "" if target else ": gone for good"
+    if missing and kept is not None:
         names = joined(missing[:_NAMED]) + (" and others" if len(missing) > _NAMED else "")
         out(wrapped(f"The history does not have the last version of {names}{gone}."))
-    elif missing and not done.target:
+    elif missing and not target:
         out(wrapped("What the history does not have from before is gone for good."))
 
 

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from aiaml_server.cli.context import opened, settings
+from aiaml_server.cli.context import opened, settings, text_in
 from aiaml_server.errors import InvalidInput, MalformedFile
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.invisible import marked, marked_line
 from aiaml_server.format.memory import SHORTEST_ID, Memory, parse, parsed
 from aiaml_server.moments import minute
 from aiaml_server.rendering import title, visible
-from aiaml_server.settings import Settings
 from aiaml_server.storage.store import id_in
 from aiaml_server.terminal import (
     DONE,
@@ -79,8 +78,8 @@ def history(memory_id: str, differences: bool, data: str) -> None:
       aiaml history 4e5f6a7b --diff
     """
     with opened() as bank:
-        past = Past.of(memory_id, bank, git_history(settings()))
-        present = {name: _present(bank, name) for name in past.names}
+        past = Past.of(memory_id, bank, git_history())
+        present = {name: text_in(bank, name) for name in past.names}
     if data:
         rows = []
         for change in past.changes:
@@ -99,9 +98,8 @@ def history(memory_id: str, differences: bool, data: str) -> None:
                 out(f"    {line}".rstrip())
     for name, text in present.items():
         if text is not None and text not in past.texts.values():
-            note(
-                dim(f"files/{name} has changed since then; its version is not in the history yet.")
-            )
+            told = f"files/{name} has changed since then; its version is not in the history yet."
+            note(dim(told))
 
 
 # --- restore ------------------------------------------------------------------------------------
@@ -298,7 +296,7 @@ def _went_on(gone: Change, changes: Sequence[Change]) -> bool:
 
 def _holds(bank: MemoryBank, name: str, memory_id: str) -> bool:
     """Say whether a file that is there holds a memory, as far as it can be read."""
-    memory = parsed(_present(bank, name))
+    memory = parsed(text_in(bank, name))
     return not memory or memory.id == memory_id
 
 
@@ -389,10 +387,11 @@ def log(limit: int, since: str | None, data: str) -> int:
       aiaml log --since 7d -n 100
     """
     start = _start(since)
-    known = git_history(settings())
+    known = git_history()
     rows = list(islice(known.rows(start, many=_MANY, together=not data), limit + 1))
     shown = rows[:limit]
-    texts = _texts_of(known, shown)
+    titled = [each for row in shown for each in row[:_TITLED]]
+    texts = known.texts(each.after or each.before for each in titled)
     if data:
         out_rows([_row_fields(row, texts) for row in shown], data)
     else:
@@ -402,11 +401,6 @@ def log(limit: int, since: str | None, data: str) -> int:
         if not rows:
             note("Nothing has come or gone since then." if since else "Nothing was stored yet.")
     return DONE if rows else NOTHING
-
-
-def _texts_of(known: History, rows: Sequence[Row]) -> dict[Entry, str]:
-    """Return the texts of the memories that are told by their titles."""
-    return known.texts(each.after or each.before for row in rows for each in row[:_TITLED])
 
 
 def _start(since: str | None) -> float:
@@ -635,17 +629,11 @@ def _unknown(memory_id: str, known: History, *, there: bool) -> str:
     return f"no memory has or had the id {memory_id}"
 
 
-def git_history(setting: Settings) -> History:
+def git_history() -> History:
     """Return what git knows of the memory directory's past."""
     from aiaml_server.sync.history import History  # noqa: PLC0415
 
-    return History(setting.base)
-
-
-def _present(bank: MemoryBank, name: str) -> str | None:
-    with suppress(FileNotFoundError, MalformedFile):
-        return bank.text(name)
-    return None
+    return History(settings().base)
 
 
 def _text(bank: MemoryBank, name: str) -> str | None:
@@ -688,11 +676,7 @@ def _first_words(text: str | None) -> str:
     return memory.content if memory else text or ""
 
 
-_COLOURS: dict[str, Callable[[str], str]] = {
-    "+": lambda line: styled(line, "green"),
-    "-": lambda line: styled(line, "red"),
-    "@": dim,
-}
+_COLOURS = {"+": "green", "-": "red", "@": "dim"}
 
 
 def _difference(before: str | None, after: str | None) -> list[str]:
@@ -700,4 +684,4 @@ def _difference(before: str | None, after: str | None) -> list[str]:
     from aiaml_server.rendering.differences import difference  # noqa: PLC0415
 
     lines = difference(marked(before or ""), marked(after or ""))
-    return [_COLOURS.get(line[:1], str)(line) for line in lines]
+    return [styled(line, _COLOURS.get(line[:1])) for line in lines]

@@ -51,11 +51,7 @@ HOSTS = {
     "gemini": Host(
         lambda machine: Path(machine.directory("GEMINI_CLI_HOME", machine.home) / ".gemini"),
         "settings.json",
-        {
-            "start": ("SessionStart", ""),
-            "prompt": ("BeforeAgent", ""),
-            "end": ("AfterAgent", ""),
-        },
+        {"start": ("SessionStart", ""), "prompt": ("BeforeAgent", ""), "end": ("AfterAgent", "")},
         timeout=1000 * SECONDS,
     ),
     "cursor": Host(_in("", ".cursor"), "hooks.json", {"start": ("sessionStart", "")}, "plain"),

@@ -17,7 +17,7 @@ import click
 
 from aiaml_server import clients, toolsets
 from aiaml_server.cli import directories
-from aiaml_server.clients import CLIENTS, Change, Client, ConfigError, Connection, Entry, launch
+from aiaml_server.clients import CLIENTS, Change, Client, ConfigError, Connection, launch
 from aiaml_server.clients.entry import ENTRY, machine
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.settings import BASE, Settings
@@ -35,10 +35,10 @@ from aiaml_server.terminal import (
     styled,
     wrapped,
 )
+from aiaml_server.toolsets import DEFAULT
 
 BY_NAME = {client.name: client for client in CLIENTS}
 NAMES = click.Choice(list(BY_NAME))
-DEFAULT = toolsets.DEFAULT
 _SHOWN = 2_000  # characters of a line in what would change
 
 with_hooks = click.option(
@@ -198,35 +198,35 @@ def _connect_own(
     Raises:
         ConfigError: the file cannot be edited, or the entry would put a package out of service.
     """
-    path, there = clients.connected(ENTRY, client, here)
-    for other in () if there else clients.besides(ENTRY, client, here):
+    path, there = clients.connected(client, here)
+    for other in () if there else clients.besides(client, here):
         if other.is_replaced:  # with all that was set for it
             raise ConfigError(path, f"{client.title} {other.what}", other.remedy)
-    entry = _entry_for(there, variables)
+    name = _entry_for(there, variables)
     more = dict(variables)
-    if not only and toolsets.VARIABLE.name in variables and entry.name in there:
-        had = there[entry.name].get(toolsets.VARIABLE.name) or toolsets.DEFAULT
+    if not only and toolsets.VARIABLE.name in variables and name in there:
+        had = there[name].get(toolsets.VARIABLE.name) or DEFAULT
         both = f"{had},{variables[toolsets.VARIABLE.name]}"
         more[toolsets.VARIABLE.name] = ",".join(toolsets.known(toolsets.OPTION, both))
-    change = clients.connect(entry, client, here, launch.command(_packages(more)), more)
-    installed = clients.located(ENTRY, client, here)[1]
-    return _connect(change, entry, installed, more, dry_run, there)
+    change = clients.connect(client, here, launch.command(_packages(more)), more, name)
+    installed = clients.located(client, here)[1]
+    return _connect(change, name, installed, more, dry_run, there)
 
 
-def _entry_for(there: Mapping[str, Mapping[str, str]], variables: Mapping[str, str]) -> Entry:
-    """Return the entry for these variables' directory: one serves one, so another gets its own."""
-    if ENTRY.name not in there or BASE not in variables:
+def _entry_for(there: Mapping[str, Mapping[str, str]], variables: Mapping[str, str]) -> str:
+    """Return the name of the entry for these variables' directory, of which each has its own."""
+    if ENTRY not in there or BASE not in variables:
         return ENTRY
     base = Path(variables[BASE])
     for name, had in there.items():
         with suppress(InvalidSetting):  # what cannot be used may be replaced
             if not directories.alike(directories.base_of(had), base):
                 continue
-        return ENTRY._replace(name=name)
+        return name
     plain = unicodedata.normalize("NFKD", base.name).encode("ascii", "ignore").decode()
     word = re.sub("[^a-z0-9]+", "-", plain.lower()).strip("-")[:24] or "other"
-    names = (f"{ENTRY.name}-{word}{number}" for number in ["", *range(2, len(there) + 3)])
-    return ENTRY._replace(name=next(name for name in names if name not in there))
+    names = (f"{ENTRY}-{word}{number}" for number in ["", *range(2, len(there) + 3)])
+    return next(name for name in names if name not in there)
 
 
 def _connect_project(
@@ -234,23 +234,20 @@ def _connect_project(
 ) -> int:
     """Put an entry for each toolset into a project's file, with nothing of this computer in it."""
     worst = DONE
-    _, own = clients.connected(ENTRY, BY_NAME[client.name], here)
-    for name in toolsets.known(toolsets.OPTION, ",".join(served)) if served else [toolsets.DEFAULT]:
-        entry, variables = ENTRY, dict[str, str]()
-        if name != toolsets.DEFAULT:  # which each has an entry of its own here
-            entry = ENTRY._replace(name=f"{ENTRY.name}-{name}")
-            variables[toolsets.VARIABLE.name] = name
+    _, own = clients.connected(BY_NAME[client.name], here)
+    for each in toolsets.known(toolsets.OPTION, ",".join(served)) if served else [DEFAULT]:
+        name, variables = ENTRY, dict[str, str]()
+        if each != DEFAULT:  # which each has an entry of its own here
+            name = f"{ENTRY}-{each}"
+            variables[toolsets.VARIABLE.name] = each
         command = launch.anywhere(_packages(variables))
         variables |= launch.compiled(command)
-        change = clients.connect(entry, client, here, command, variables)
-        worst = max(worst, _connect(change, entry, True, variables, dry_run))
-        aside = ", ".join(key for key in own.get(entry.name, {}) if key not in launch.COMPILED)
+        change = clients.connect(client, here, command, variables, name)
+        worst = max(worst, _connect(change, name, True, variables, dry_run))
+        aside = ", ".join(key for key in own.get(name, {}) if key not in launch.COMPILED)
         if aside and change.new:
-            out(
-                wrapped(
-                    f"  Here it may stand in place of your own entry, with {aside} of it unused"
-                )
-            )
+            here_too = "Here it may stand in place of your own entry"
+            out(wrapped(f"  {here_too}, with {aside} of it unused"))
     return worst
 
 
@@ -308,16 +305,16 @@ def uninstall(
         return _list(data) if listing else _hooks(names, project, dry_run)
     here = machine()
     if everything:
-        names = [one.client.name for one in clients.connections(ENTRY, here) if one.connected]
+        names = [one.client.name for one in clients.connections(here) if one.connected]
     if not names:
         note("No client is connected.")
         return NOTHING
 
     def one(client: Client) -> int:
         codes = []
-        names = [each.name for each in clients.connections(ENTRY, here, [client]) if each.connected]
-        for name in dict.fromkeys([*reversed(names), ENTRY.name]):  # each finds what was before it
-            changes = clients.disconnect(ENTRY._replace(name=name), client, here)
+        names = [each.name for each in clients.connections(here, [client]) if each.connected]
+        for name in dict.fromkeys([*reversed(names), ENTRY]):  # each finds what was before it
+            changes = clients.disconnect(client, here, name)
             codes += [_saved(change, "is disconnected", dry_run) for change in changes]
         if not codes:
             note(f"{client.title} is not connected.")
@@ -391,7 +388,7 @@ def _base_of(client: Client) -> str:
     if len(theirs) > 1:
         served = joined([shown(each.path) for each in theirs])
         raise ConfigError(
-            clients.located(ENTRY, client, machine())[0],
+            clients.located(client, machine())[0],
             f"it has entries for {served}, and hooks are for one directory",
             f"`aiaml install {client.name} --hooks --dir DIR` says which",
         )
@@ -437,13 +434,13 @@ def _each(wanted: Sequence[Client], one: Callable[[Client], int]) -> int:
 
 def _connect(
     change: Change,
-    entry: Entry,
+    entry: str,
     installed: bool,
     variables: Mapping[str, str],
     dry_run: bool,
     there: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> int:
-    client, had = change.client, there.get(entry.name, {})
+    client, had = change.client, there.get(entry, {})
     if change.before == change.after:
         out(wrapped(f"{bold(client.title)} is already connected: {change.path}", 2))
         _tell_besides(client)
@@ -468,16 +465,16 @@ def _connect(
         only = "; with --only, what is named and no other" if "," in names else ""
         out(wrapped(f"  it serves {joined(names.split(','))}{only}"))
     if change.new and there:
-        beside = f"as {entry.name}, beside {joined([*there])}, which goes on as it was"
+        beside = f"as {entry}, beside {joined([*there])}, which goes on as it was"
         remedy = f"for this one alone, `aiaml uninstall {client.name}` first"
         out(wrapped(f"  {beside}, since an entry serves one directory; {remedy}"))
     _tell_besides(client)
-    out(wrapped(f"  {client.then.format(name=entry.name)}"))
+    out(wrapped(f"  {client.then.format(name=entry)}"))
     return DONE
 
 
 def _tell_besides(client: Client) -> None:
-    for other in clients.besides(ENTRY, client, machine()):
+    for other in clients.besides(client, machine()):
         out(wrapped(f"  {client.title} {other.what}: {other.remedy}"))
 
 
@@ -503,11 +500,11 @@ def _lines(data: bytes | None) -> list[str]:
 
 def _print(name: str, variables: Mapping[str, str]) -> int:
     client = BY_NAME.get(name)
-    text = clients.snippet(ENTRY, client, launch.command(_packages(variables)), variables)
+    text = clients.snippet(client, launch.command(_packages(variables)), variables)
     out(_masked(text).rstrip("\n"))
     if client:
         try:
-            note(dim(f"This goes into {clients.located(ENTRY, client, machine())[0]}"))
+            note(dim(f"This goes into {clients.located(client, machine())[0]}"))
         except (ConfigError, InvalidSetting) as error:
             note(dim(str(error)))
     if _masked(text) != text:
@@ -516,20 +513,18 @@ def _print(name: str, variables: Mapping[str, str]) -> int:
 
 
 def _list(data: str) -> int:
-    found = clients.connections(ENTRY, machine())
+    found = clients.connections(machine())
     if data:
         out_rows([_fields(one) for one in found], data)
         return DONE
     for one in found:
         state = "connected" if one.connected else "not connected" if one.installed else "not found"
-        which = f", as {one.name}" if one.connected and one.name != ENTRY.name else ""
+        which = f", as {one.name}" if one.connected and one.name != ENTRY else ""
         line = f"{one.client.name:15}  {state:13}  {one.path}{which}"
         out(wrapped(line if one.installed else dim(line), 2))
         for problem in one.problems:
             out(wrapped(f"  {problem}"))
-        for other in (
-            clients.besides(ENTRY, one.client, machine()) if one.name == ENTRY.name else ()
-        ):
+        for other in clients.besides(one.client, machine()) if one.name == ENTRY else ():
             out(wrapped(f"  it {other.what}: {other.remedy}"))
     return DONE
 
@@ -552,7 +547,7 @@ def _found(here: clients.Machine) -> list[Client]:
     wanted = []
     for client in CLIENTS:
         try:
-            installed = clients.located(ENTRY, client, here)[1]
+            installed = clients.located(client, here)[1]
         except ConfigError:
             installed = True
         if installed:

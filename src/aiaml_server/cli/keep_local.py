@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import click
 
@@ -31,6 +32,7 @@ def keep_local(ids: Sequence[str], undo: bool, json: bool) -> None:
       aiaml keep-local 1b2c --undo
     """
     from aiaml_server.sync import guard  # noqa: PLC0415
+    from aiaml_server.sync.history import History  # noqa: PLC0415
 
     setting = settings()
     names = _names(ids)
@@ -57,8 +59,15 @@ def keep_local(ids: Sequence[str], undo: bool, json: bool) -> None:
         out_json({"kept_local": names, "let_in": []})
     else:
         out(f"{plural(len(names), 'memory')} kept on this computer.")
-    if known := _in_history(setting, names):
-        what = "what it had" if known == len(names) == 1 else f"what {plural(known, 'memory')} had"
+    known = set()  # of these files, those that some commit has
+    with suppress(AiamlError):
+        known = {change.name for change in History(setting.base).of({*names}.__contains__)}
+    if known:
+        what = (
+            "what it had"
+            if len(known) == len(names) == 1
+            else f"what {plural(len(known), 'memory')} had"
+        )
         note(
             f"The history keeps {what} until now, here and wherever it was sent. `aiaml forget "
             "--everywhere` would remove that, and the memory."
@@ -68,17 +77,6 @@ def keep_local(ids: Sequence[str], undo: bool, json: bool) -> None:
 def _names(ids: Sequence[str]) -> list[str]:
     with opened() as bank:
         return list(dict.fromkeys(name for each in ids for name, _ in found_by(bank, each)))
-
-
-def _in_history(setting: Settings, names: Sequence[str]) -> int:
-    """Return how many of the files some commit has."""
-    from aiaml_server.sync.history import History  # noqa: PLC0415
-
-    try:
-        history = History(setting.base)
-        return len({change.name for change in history.of(set(names).__contains__)})
-    except AiamlError:
-        return 0
 
 
 def release(setting: Settings, ids: Sequence[str]) -> None:

@@ -6,7 +6,6 @@ They are plain questions, so that any terminal of any width does, and one that i
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
 
 import click
@@ -16,17 +15,7 @@ from aiaml_server.cli.context import opened
 from aiaml_server.cli.filtering import Part
 from aiaml_server.cli.rows import Layout
 from aiaml_server.format.filters import as_word
-from aiaml_server.terminal import USAGE, Ended, ask, dim, note, out
-
-
-def check_terminal() -> None:
-    """Say that nobody can be asked, where nobody can.
-
-    Raises:
-        Ended: there is no terminal to ask on.
-    """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Ended("-i asks on a terminal, and there is none here", USAGE)
+from aiaml_server.terminal import Ended, ask, dim, note, out
 
 
 def choose(names: Sequence[str], part: Part) -> None:

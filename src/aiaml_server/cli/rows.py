@@ -14,16 +14,7 @@ from aiaml_server.errors import InvalidInput
 from aiaml_server.format.memory import Memory
 from aiaml_server.moments import age, present
 from aiaml_server.rendering import title, visible
-from aiaml_server.terminal import (
-    bold,
-    columns,
-    dim,
-    is_terminal,
-    one_line,
-    out,
-    padded,
-    width,
-)
+from aiaml_server.terminal import bold, columns, dim, is_terminal, one_line, out, padded, width
 
 FIELDS = ("id", "timestamp", "agent", "user", "topics", "title", "content", "file")
 """What `list --format` knows."""

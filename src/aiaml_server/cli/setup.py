@@ -14,7 +14,7 @@ from pathlib import Path
 from aiaml_server.cli import directories
 from aiaml_server.cli.context import REMOTE
 from aiaml_server.clients import connections
-from aiaml_server.clients.entry import ENTRY, machine
+from aiaml_server.clients.entry import machine
 from aiaml_server.errors import AiamlError, GitMissing, Nowhere, StoreError
 from aiaml_server.files import make_directory
 from aiaml_server.moments import ago
@@ -115,7 +115,7 @@ def _made(address: str, base: Path) -> str:
 
 def _exceptions(base: Path) -> Iterator[str]:
     """Say which entries of clients have another directory, or a remote of their own."""
-    for one in connections(ENTRY, machine()):
+    for one in connections(machine()):
         for path in directories.served_by(one):
             if not directories.alike(path, base):
                 yield f"{one.client.title}, whose entry {one.name} is for {path}"

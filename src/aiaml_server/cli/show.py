@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
+from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from aiaml_server.cli.context import opened, reading
+from aiaml_server.cli.context import opened, settings
 from aiaml_server.cli.filtering import Part, filtered, paged
-from aiaml_server.cli.picking import check_terminal, choose
+from aiaml_server.cli.picking import choose
 from aiaml_server.cli.rows import NARROW, Layout, filled, print_lines
 from aiaml_server.errors import AiamlError, InvalidInput
 from aiaml_server.format import bm25
@@ -101,9 +103,8 @@ def list_(
     if pick:
         with opened(record=False) as bank:
             names = _named(bank, wanted, new=new)
-            why = "" if names else nothing(bank, wanted)
-        if why:
-            raise Ended(why)
+            if not names:
+                raise Ended(nothing(bank, wanted))
         choose(names, part)
         return
     with opened() as bank:
@@ -148,8 +149,8 @@ def _check_form(data: str, template: str | None, *, pick: bool = False) -> None:
     """Check that at most one form is asked for, and that it can be had here."""
     if sum((bool(data), template is not None, pick)) > 1:
         raise Ended("--json, --csv, --format and -i exclude each other", USAGE)
-    if pick:
-        check_terminal()
+    if pick and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Ended("-i asks on a terminal, and there is none here", USAGE)
 
 
 def _printed(shown: Iterable[tuple[str, Memory]], template: str | None) -> int:
@@ -248,10 +249,12 @@ def found_by(bank: MemoryBank, memory_id: str) -> list[tuple[str, Memory]]:
 
 def told_elsewhere(memory_id: str) -> str:
     """Say in which other directory a memory is, and what to type; empty where it is in none."""
+    from aiaml_server.bank import MemoryBank  # noqa: PLC0415 (loaded by whoever asks)
     from aiaml_server.cli.dirs import known  # noqa: PLC0415 (reads the files of all clients)
 
     for place in known()[1:]:
-        with reading(place.path) as bank, suppress(AiamlError):
+        to_read = replace(settings(), base=place.path, remote="", sync=False)
+        with closing(MemoryBank(to_read, lasting=False)) as bank, suppress(AiamlError):
             if bank.find(memory_id):
                 program, _, verb = click.get_current_context().command_path.partition(" ")
                 command = f"{program} --dir {quote(place.name)} {verb} {memory_id}"
@@ -393,7 +396,7 @@ class Shown(NamedTuple):
             "matching_keywords": list(self.hit.matching_keywords),
         }
         if explain:
-            parts = self._points() if self.answer is None else bm25.explained(*self._asked())
+            parts = self._points() if self.answer is None else self._parts()
             said["explanation"] = [each._asdict() for each in parts]
         return said
 
@@ -401,8 +404,7 @@ class Shown(NamedTuple):
         """Return a pattern of what is marked in its text."""
         if self.answer is None:
             return pattern(self.hit.matching_keywords)
-        parts = bm25.explained(*self._asked())
-        forms = [form for part in parts for form in part.forms]
+        forms = [form for part in self._parts() for form in part.forms]
         words = rf"(?<!\w)(?:{pattern(forms).pattern})(?!\w)" if forms else ""
         phrases = pattern(self.answer.question.phrases).pattern
         either = "|".join(filter(None, (phrases, words)))
@@ -412,7 +414,7 @@ class Shown(NamedTuple):
         """Say of what its score is the sum."""
         if self.answer is None:
             return _why(self._points())
-        parts = bm25.explained(*self._asked())
+        parts = self._parts()
         said = [_part(each, self.answer) for each in parts]
         lacking = {word.text for word in self.answer.question.words} - {each.word for each in parts}
         if lacking and said:
@@ -423,9 +425,9 @@ class Shown(NamedTuple):
     def _points(self) -> list[Points]:
         return explained(self.memory, self.hit.matching_keywords)
 
-    def _asked(self) -> tuple[Answer, Memory]:
+    def _parts(self) -> list[bm25.Part]:
         assert self.answer  # noqa: S101 (only asked where there is one)
-        return self.answer, self.memory
+        return bm25.explained(self.answer, self.memory)
 
 
 def _part(part: bm25.Part, answer: Answer) -> str:

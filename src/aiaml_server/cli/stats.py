@@ -131,12 +131,11 @@ class Counts:
 
     def as_json(self) -> dict[str, Any]:
         """Return all of it."""
+        size, file = self.largest
         return {
             "memories": self.memories,
             "bytes": self.size,
-            "largest": {"file": self.largest[1], "bytes": self.largest[0]}
-            if self.memories
-            else None,
+            "largest": {"file": file, "bytes": size} if self.memories else None,
             "oldest": self.oldest[1] or None,
             "newest": self.newest[1] or None,
             "agents": dict(ranked(self.agents)),

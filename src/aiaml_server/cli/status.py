@@ -196,8 +196,10 @@ class Standing:
             yield f"Sync is on, with {without_password(remote)}. {_HOSTED}."
         else:
             yield "Every version of each is kept, on this computer."
-        if usual := _another_in_use(self.settings):
-            how = _change(self.settings)
+        usual = with_remote_in_use(self.settings, {}).remote
+        if remote and usual not in ("", remote):
+            how = _CHOOSE_REMOTE if chosen_remote(self.settings.base) else _SET_REMOTE
+            usual = without_password(usual)
             yield f"Servers here use another, {usual}, of which the following is. {how}."
         times = {"saved": self.last.last_commit}
         if remote:
@@ -364,7 +366,7 @@ def sync(
     except AiamlError as error:
         raise Ended(_failure(Problem.of(error)), REFUSED) from error
     finally:
-        told.clear()
+        passing()
     for name, why in sorted(after.kept_out.items()):
         note(f"Kept here: {name}, because {why.sentence}. What to do: {why.remedy}")
     standing = Standing.now(setting)
@@ -390,17 +392,6 @@ def _prepared(setting: Settings, address: str | None, ids: Sequence[str], *, yes
 
         release(setting, ids)
     return setting
-
-
-def _another_in_use(setting: Settings) -> str:
-    """Return the remote that servers use, if it is not that of the settings, as it may be shown."""
-    usual = with_remote_in_use(setting, {}).remote
-    return without_password(usual) if setting.remote and usual not in ("", setting.remote) else ""
-
-
-def _change(setting: Settings) -> str:
-    """Say how to change the remote that servers use."""
-    return _CHOOSE_REMOTE if chosen_remote(setting.base) else _SET_REMOTE
 
 
 def _failure(problem: Problem) -> str:
@@ -444,10 +435,6 @@ class Told(Progress):
             note(f"{doing} …")
         self._shown = doing
 
-    def clear(self) -> None:
-        """Show nothing any more."""
-        passing()
-
     def summary(self) -> str:
         """Return what was done, in words."""
         counts = {
@@ -484,10 +471,7 @@ def where(json: bool) -> None:
 
 
 def _everything(setting: Settings) -> dict[str, Any]:
-    return {
-        "paths": [each.fields() for each in _places(setting)],
-        "settings": _sources(setting),
-    }
+    return {"paths": [each.fields() for each in _places(setting)], "settings": _sources(setting)}
 
 
 def _tell_everything(setting: Settings) -> None:
@@ -502,9 +486,8 @@ def _tell_everything(setting: Settings) -> None:
         line = f"    {each['variable']:{wide}}  {each['value']}  {dim('(' + each['source'] + ')')}"
         out(wrapped(line, hang=4))
     out()
-    out(
-        wrapped("The log goes to standard error, and nowhere else; there is no configuration file.")
-    )
+    no_more = "The log goes to standard error, and nowhere else; there is no configuration file."
+    out(wrapped(no_more))
 
 
 @dataclass(frozen=True)
@@ -522,15 +505,9 @@ class _Place:
         return f": {count}{in_bytes(self.size)}"
 
     def fields(self) -> dict[str, Any]:
-        there = self.size is not None
+        told = {"path": str(self.path), "what": self.what, "there": self.size is not None}
         counts = {} if self.count is None else {"memories": self.count}
-        return {
-            "path": str(self.path),
-            "what": self.what,
-            "there": there,
-            "bytes": self.size,
-            **counts,
-        }
+        return {**told, "bytes": self.size, **counts}
 
 
 def _places(setting: Settings) -> Iterator[_Place]:

@@ -8,15 +8,7 @@ from typing import Any
 import click
 
 from aiaml_server import toolsets as known
-from aiaml_server.terminal import (
-    as_rows,
-    bold,
-    dim,
-    note,
-    out,
-    out_rows,
-    wrapped,
-)
+from aiaml_server.terminal import as_rows, bold, dim, note, out, out_rows, wrapped
 from aiaml_server.toolset import Manifest
 
 

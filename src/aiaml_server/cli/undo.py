@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from aiaml_server.cli.context import opened, settings
+from aiaml_server.cli.context import opened, settings, text_in
 from aiaml_server.errors import AiamlError, MalformedFile
 from aiaml_server.format.memory import parse
 from aiaml_server.moments import age
@@ -102,7 +102,7 @@ def _words(done: Sequence[Operation]) -> list[str]:
         texts = bank.history().blobs(oid for one in alone for _, pair in one for oid in pair)
         return [
             "".join(
-                _called(texts.get(after or before) or _present(bank, name) or "")
+                _called(texts.get(after or before) or text_in(bank, name) or "")
                 for name, (before, after) in one
             )
             for one in alone
@@ -114,10 +114,6 @@ def _called(text: str) -> str:
         return one_line(title(parse(text).content), _LONG)
     except MalformedFile:
         return ""
-
-
-def _present(bank: MemoryBank, name: str) -> str | None:
-    return bank.text(name) if bank.stamp(name) else None
 
 
 def _fields(done: Operation) -> dict[str, object]:
@@ -143,7 +139,7 @@ def _undone(bank: MemoryBank, done: Operation) -> Mapping[str, str]:
     problems: dict[str, str] = {}
     gone: dict[str, str] = {}
     for name, (before, after) in done.files.items():
-        present = _present(bank, name)
+        present = text_in(bank, name)
         if blob(present) != after:
             problems[name] = f"it has changed since; `aiaml history {id_in(name)}` has what it was"
         elif before and before not in texts:

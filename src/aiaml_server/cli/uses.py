@@ -105,26 +105,19 @@ def _tell(total: Summary, bank: MemoryBank, data: str) -> None:
     if not total.tools:
         return
     tools = joined([f"{count:,} {tool}" for tool, count in sorted(total.tools.items())])
-    clients = joined(
-        [
-            f"{one_line(name, 40) or 'unknown'} ({count:,})"
-            for name, count in total.clients.most_common(_MOST)
-        ]
-    )
-    out(wrapped(f"{bold(tools)} since {minute(total.since)}, by {clients}"))
+    clients = [
+        f"{one_line(name, 40) or 'unknown'} ({count:,})"
+        for name, count in total.clients.most_common(_MOST)
+    ]
+    out(wrapped(f"{bold(tools)} since {minute(total.since)}, by {joined(clients)}"))
     words = {each.id: title(visible(each).content) for each in memories}
     for heading, counted in (("Recalled most", total.recalled), ("Shown by hooks", total.shown)):
+        rows = counted.most_common()
         _table(
-            heading,
-            [
-                (count, f"{each}  {words.get(each, '(forgotten)')}")
-                for each, count in counted.most_common()
-            ],
+            heading, [(count, f"{each}  {words.get(each, '(forgotten)')}") for each, count in rows]
         )
-    _table(
-        "Found nothing",
-        [(count, " ".join(keywords)) for keywords, count in total.nothing.most_common()],
-    )
+    asked = [(count, " ".join(keywords)) for keywords, count in total.nothing.most_common()]
+    _table("Found nothing", asked)
     if never:
         _heading("Never came up", len(never))
         print_lines(islice(never, _MOST))

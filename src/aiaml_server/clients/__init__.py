@@ -1,6 +1,6 @@
-"""An MCP server in the configuration files of AI clients: put in, taken out, looked at.
+"""Our server in the configuration files of AI clients: put in, taken out, looked at.
 
-Only the entry of its name is touched; every other byte of a file is left as it is.
+Only entries of our name are touched; every other byte of a file is left as it is.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from aiaml_server.clients import file, jsonc, toml, yaml
+from aiaml_server.clients.entry import ENTRY
 from aiaml_server.clients.file import Backups, ConfigError
 from aiaml_server.clients.packages import Other, packages
 from aiaml_server.clients.places import CLIENTS, Client, Machine, Place
@@ -27,7 +28,6 @@ __all__ = [
     "Client",
     "ConfigError",
     "Connection",
-    "Entry",
     "Machine",
     "Problem",
     "besides",
@@ -46,21 +46,6 @@ __all__ = [
 _FORMS = {"json": jsonc, "toml": toml, "yaml": yaml}
 _MOST = {".toml": toml.MOST, ".yaml": yaml.MOST}  # bytes; of JSON, what `file` reads
 CLAUDE_CODE = next(client for client in CLIENTS if client.name == "claude-code")
-
-
-class Entry(NamedTuple):
-    """What is put into the files of clients, in the words of the program that puts it there.
-
-    Attributes:
-        name: its name there; copies of the files have it in their own. Further entries of the
-            program begin with it and a hyphen.
-        again: what a person types to have it written anew, the client behind it.
-        by_hand: what prints what to put in by hand, the client behind it.
-    """
-
-    name: str
-    again: str
-    by_hand: str
 
 
 class Change(NamedTuple):
@@ -116,7 +101,7 @@ class Connection(NamedTuple):
     name: str = ""
 
 
-def located(entry: Entry, client: Client, machine: Machine) -> tuple[Path, bool]:
+def located(client: Client, machine: Machine) -> tuple[Path, bool]:
     """Return the file that a client reads, or would read, and whether the client is there.
 
     Raises:
@@ -131,7 +116,7 @@ def located(entry: Entry, client: Client, machine: Machine) -> tuple[Path, bool]
                     Path(found[0].file),
                     f"{client.title} has more than one directory here, and nothing says which it "
                     "uses",
-                    f"put in by hand what `{entry.by_hand} {client.name}` prints",
+                    f"put in by hand what `aiaml install --print {client.name}` prints",
                 )
             if found:
                 return Path(found[0].file), True
@@ -140,11 +125,11 @@ def located(entry: Entry, client: Client, machine: Machine) -> tuple[Path, bool]
 
 
 def connect(
-    entry: Entry,
     client: Client,
     machine: Machine,
     command: Sequence[str],
     variables: Mapping[str, str],
+    name: str = ENTRY,
 ) -> Change:
     """Work out the file with an entry that starts `command` with these environment variables.
 
@@ -153,19 +138,19 @@ def connect(
     Raises:
         ConfigError: the file cannot be read, or not be edited safely; it says where.
     """
-    path, _ = located(entry, client, machine)
+    path, _ = located(client, machine)
     before, text = _read(path)
     with _told(path, text):
-        form, keys = _FORMS[client.form], (*client.keys, entry.name)
+        form, keys = _FORMS[client.form], (*client.keys, name)
         current = form.entry(text, keys)
-        after = form.put(text, keys, _wanted(entry, client, current, command, variables))
+        after = form.put(text, keys, _wanted(name, client, current, command, variables))
     had = current.get(client.environment) if isinstance(current, dict) else None
-    kept = tuple(name for name in had if name not in variables) if isinstance(had, dict) else ()
-    backups = Backups.of(path, entry.name)
+    kept = tuple(each for each in had if each not in variables) if isinstance(had, dict) else ()
+    backups = Backups.of(path, name)
     return Change(client, path, backups, before, _encoded(path, after), current is None, kept)
 
 
-def disconnect(entry: Entry, client: Client, machine: Machine) -> list[Change]:
+def disconnect(client: Client, machine: Machine, name: str = ENTRY) -> list[Change]:
     """Work out each file of a client, of which it may have an older one, without the entry.
 
     A file that nobody has edited since gets back the very bytes that it had before; one that was
@@ -174,7 +159,7 @@ def disconnect(entry: Entry, client: Client, machine: Machine) -> list[Change]:
     Raises:
         ConfigError: a file cannot be read, or not be edited safely; it says where.
     """
-    return [change for path in _files(client, machine) for change in _without(entry, client, path)]
+    return [change for path in _files(client, machine) for change in _without(name, client, path)]
 
 
 def save(change: Change) -> Path | None:
@@ -190,28 +175,24 @@ def save(change: Change) -> Path | None:
     return kept
 
 
-def connections(
-    entry: Entry, machine: Machine, among: Sequence[Client] = CLIENTS
-) -> list[Connection]:
-    """Look at clients, at every file of them that is there, and at every entry of the program."""
+def connections(machine: Machine, among: Sequence[Client] = CLIENTS) -> list[Connection]:
+    """Look at clients, at every file of them that is there, and at every entry of ours."""
     found: list[Connection] = []
     for client in among:
         files = _files(client, machine)
-        found += [one for path in files for one in _connections(entry, client, path)]
+        found += [one for path in files for one in _connections(client, path)]
         try:
-            found += [] if files else [Connection(client, *located(entry, client, machine))]
+            found += [] if files else [Connection(client, *located(client, machine))]
         except ConfigError as error:
             found.append(_unusable(client, error))
     return found
 
 
-def snippet(
-    entry: Entry, client: Client | None, command: Sequence[str], variables: Mapping[str, str]
-) -> str:
+def snippet(client: Client | None, command: Sequence[str], variables: Mapping[str, str]) -> str:
     """Return what to put into a client's file by hand; for None, what most clients take."""
     client = client or CLIENTS[0]
-    wanted = _wanted(entry, client, None, command, variables)
-    text: str = _FORMS[client.form].put("", (*client.keys, entry.name), wanted)
+    wanted = _wanted(ENTRY, client, None, command, variables)
+    text: str = _FORMS[client.form].put("", (*client.keys, ENTRY), wanted)
     return text
 
 
@@ -380,15 +361,15 @@ def _told(path: Path, text: str) -> Iterator[None]:
 
 
 def _wanted(
-    entry: Entry,
+    name: str,
     client: Client,
     current: Any,
     command: Sequence[str],
     variables: Mapping[str, str],
 ) -> dict[str, Any]:
     had = current if isinstance(current, dict) else {}
-    extras = {"name": entry.name, **client.extras} if client.named else client.extras
-    wanted = {name: value for name, value in extras.items() if name not in had}
+    extras = {"name": name, **client.extras} if client.named else client.extras
+    wanted = {key: value for key, value in extras.items() if key not in had}
     if client.one_list:
         wanted[client.program] = list(command)
     else:
@@ -396,14 +377,14 @@ def _wanted(
     return wanted | ({client.environment: dict(variables)} if variables else {})
 
 
-def _without(entry: Entry, client: Client, path: Path) -> list[Change]:
+def _without(name: str, client: Client, path: Path) -> list[Change]:
     before, text = _read(path)
-    keys, form = (*client.keys, entry.name), _FORMS[client.form]
+    keys, form = (*client.keys, name), _FORMS[client.form]
     with _told(path, text):
         current = form.entry(text, keys)
     if current is None:
         return []
-    backups = Backups.of(path, entry.name)
+    backups = Backups.of(path, name)
     first = file.original(backups)
 
     def again(old: str) -> str | None:
@@ -414,29 +395,29 @@ def _without(entry: Entry, client: Client, path: Path) -> list[Change]:
     else:
         with _told(path, text):
             left = form.remove(text, keys)
-        emptied = left == _emptied(client, entry) and not path.is_symlink()
-        gone = emptied and _is_ours(entry, client, path, first)
+        emptied = left == _emptied(client, name) and not path.is_symlink()
+        gone = emptied and _is_ours(name, client, path, first)
         after = None if gone else left.encode("utf-8")
     return [Change(client, path, backups, before, after, new=False)]
 
 
-def _emptied(client: Client, entry: Entry) -> str:
+def _emptied(client: Client, name: str) -> str:
     """Return what is left of a file in which there was an entry and nothing else."""
-    form, keys = _FORMS[client.form], (*client.keys, entry.name)
+    form, keys = _FORMS[client.form], (*client.keys, name)
     text: str = form.remove(form.put("", keys, {client.program: ""}), keys)
     return text
 
 
-def _is_ours(entry: Entry, client: Client, path: Path, first: bytes | None) -> bool:
+def _is_ours(name: str, client: Client, path: Path, first: bytes | None) -> bool:
     """Say whether a file's first state has entries of ours and nothing else, or there was none."""
     form = _FORMS[client.form]
     with suppress(Refused, ConfigError):
         text = _decoded(path, first)
         servers = form.entry(text, client.keys)
-        for name in servers if isinstance(servers, dict) else ():
-            if f"{name}-".startswith(f"{entry.name.partition('-')[0]}-"):
-                text = form.remove(text, (*client.keys, name))
-        return first is None or (bool(servers) and text == _emptied(client, entry))
+        for each in servers if isinstance(servers, dict) else ():
+            if f"{each}-".startswith(f"{ENTRY}-"):
+                text = form.remove(text, (*client.keys, each))
+        return first is None or (bool(servers) and text == _emptied(client, name))
     return False
 
 
@@ -456,29 +437,28 @@ def _unusable(client: Client, error: ConfigError) -> Connection:
     return Connection(client, error.path, installed=True, problems=(problem,))
 
 
-def _connections(entry: Entry, client: Client, path: Path) -> list[Connection]:
-    """Return how a file stands, once for each entry of the program; once where it has none."""
+def _connections(client: Client, path: Path) -> list[Connection]:
+    """Return how a file stands, once for each entry of ours; once where it has none."""
     try:
         _, text = _read(path)
         with _told(path, text):
             servers = _FORMS[client.form].entry(text, client.keys)
             if servers is not None and not isinstance(servers, dict):
-                _FORMS[client.form].entry(text, (*client.keys, entry.name))  # refuses, and says why
+                _FORMS[client.form].entry(text, (*client.keys, ENTRY))  # refuses, and says why
     except ConfigError as error:
         return [_unusable(client, error)]
     ours = {
         name: current
         for name, current in (servers or {}).items()
-        if current is not None and f"{name}-".startswith(f"{entry.name}-")
+        if current is not None and f"{name}-".startswith(f"{ENTRY}-")
     }
-    return [_connection(entry, client, path, name, current) for name, current in ours.items()] or [
-        Connection(client, path, installed=True)
-    ]
+    found = [_connection(client, path, name, current) for name, current in ours.items()]
+    return found or [Connection(client, path, installed=True)]
 
 
-def _connection(entry: Entry, client: Client, path: Path, name: str, current: Any) -> Connection:
+def _connection(client: Client, path: Path, name: str, current: Any) -> Connection:
     command = _command(client, current)
-    again = f"`{entry.again} {client.name}` puts it right"
+    again = f"`aiaml install {client.name}` puts it right"
     problems = tuple(
         Problem(f"{path}: the entry {name} {what}", remedy)
         for what, remedy in _problems(current, command, again)
@@ -488,29 +468,27 @@ def _connection(entry: Entry, client: Client, path: Path, name: str, current: An
     return Connection(client, path, True, True, command, problems, variables, name)
 
 
-def connected(
-    entry: Entry, client: Client, machine: Machine
-) -> tuple[Path, dict[str, Mapping[str, str]]]:
+def connected(client: Client, machine: Machine) -> tuple[Path, dict[str, Mapping[str, str]]]:
     """Return the file that a client reads, and the environments of its entries by their names.
 
     Raises:
         ConfigError: there are several, and nothing says which one is in use.
     """
-    path, _ = located(entry, client, machine)
-    found = _connections(entry, client, path)
+    path, _ = located(client, machine)
+    found = _connections(client, path)
     return path, {each.name: each.variables for each in found if each.connected}
 
 
-def besides(entry: Entry, client: Client, machine: Machine) -> Iterator[Other]:
-    """Yield how else a client has the program that its entry starts.
+def besides(client: Client, machine: Machine) -> Iterator[Other]:
+    """Yield how else a client has the program that our entry starts.
 
     That is a package of the client's own, or the file of the project of the current directory.
     """
-    yield from packages(entry.name, client, machine)
+    yield from packages(client, machine)
     path = Path.cwd() / client.project
-    if not client.project or not path.is_file() or located(entry, client, machine)[0] == path:
+    if not client.project or not path.is_file() or located(client, machine)[0] == path:
         return
-    if any(each.name == entry.name for each in _connections(entry, client, path)):
+    if any(each.name == ENTRY for each in _connections(client, path)):
         what = f"has it by the project's {client.project} as well, and starts one of the two here"
         yield Other(what, f"`aiaml uninstall {client.name} --project` takes the latter out")
 

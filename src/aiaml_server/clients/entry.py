@@ -6,10 +6,11 @@ import os
 import sys
 from pathlib import Path
 
-from aiaml_server.clients import Entry, Machine
+from aiaml_server.clients.places import Machine
 from aiaml_server.errors import InvalidSetting
 
-ENTRY = Entry("aiaml", again="aiaml install", by_hand="aiaml install --print")
+ENTRY = "aiaml"
+"""Its name; copies of the files have it in their own, further entries a hyphen behind it."""
 
 
 def machine() -> Machine:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from aiaml_server.errors import said_by_system
 from aiaml_server.files import bound, make_directory, replace_atomic
 
 _SAFELY = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # waits for no pipe
@@ -125,4 +126,4 @@ def forget(kept: Backups) -> None:
 
 
 def _failed(path: Path, done: str, error: OSError) -> ConfigError:
-    return ConfigError(path, f"it cannot be {done}: {(error.strerror or str(error)).lower()}")
+    return ConfigError(path, f"it cannot be {done}: {said_by_system(error)}")

@@ -54,9 +54,8 @@ def command_of(
         return [launcher]
     path = environ.get("PATH")
     cached = any(re.fullmatch(r"(archive|builds|environments)-v\d+", p) for p in _parts(prefix))
-    if cached and (
-        words := _uvx(environ.get("UV", ""), path, source, besides)
-    ):  # uv empties its cache at times
+    words = _uvx(environ.get("UV", ""), path, source, besides) if cached else []
+    if words:  # uv empties its cache at times
         return words
     runner = find("pipx", path)
     if runner and "pipx" in _parts(prefix) and "cache" in prefix.lower():
@@ -92,10 +91,8 @@ def _source(package: str) -> str:
     with suppress(metadata.PackageNotFoundError, ValueError, LookupError, TypeError):
         record = json.loads(metadata.distribution(package).read_text("direct_url.json") or "{}")
         if "vcs_info" in record:
-            revision = record["vcs_info"].get("requested_revision")
-            return (
-                f"{record['vcs_info']['vcs']}+{record['url']}{f'@{revision}' if revision else ''}"
-            )
+            vcs, revision = record["vcs_info"]["vcs"], record["vcs_info"].get("requested_revision")
+            return f"{vcs}+{record['url']}{f'@{revision}' if revision else ''}"
         return str(record["url"])
     return ""
 

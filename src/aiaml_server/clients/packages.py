@@ -13,6 +13,7 @@ from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from aiaml_server.clients import file, jsonc
+from aiaml_server.clients.entry import ENTRY
 from aiaml_server.clients.places import Client, Machine
 from aiaml_server.clients.text import Refused
 
@@ -31,25 +32,25 @@ class Other(NamedTuple):
     is_replaced: bool = False
 
 
-def packages(name: str, client: Client, machine: Machine) -> Iterator[Other]:
+def packages(client: Client, machine: Machine) -> Iterator[Other]:
     """Yield each package by which a client has the program."""
     if client.name == "claude-code":
         own = machine.directory("CLAUDE_CONFIG_DIR", machine.home / ".claude")
         for plugin in _switched_on(own / "settings.json"):
-            if plugin.partition("@")[0] == name:
+            if plugin.partition("@")[0] == ENTRY:
                 what = f"has it by the plugin {plugin} as well, and starts both"
                 yield Other(what, f"`claude plugin uninstall {plugin}` takes it out")
     if client.name == "gemini":
         own = machine.directory("GEMINI_CLI_HOME", machine.home) / ".gemini"
-        if Path(own / "extensions" / name / "gemini-extension.json").is_file():
-            what = f"has it by the extension {name}, in whose place an entry stands"
+        if Path(own / "extensions" / ENTRY / "gemini-extension.json").is_file():
+            what = f"has it by the extension {ENTRY}, in whose place an entry stands"
             remedy = (
-                f"`gemini extensions config {name}` sets what it serves, `uninstall` takes it out"
+                f"`gemini extensions config {ENTRY}` sets what it serves, `uninstall` takes it out"
             )
             yield Other(what, remedy, is_replaced=True)
     if client.name == "claude-desktop":
         bundles = Path(machine.roaming / "Claude" / "Claude Extensions")
-        for each in sorted(bundles.glob(f"*{name}-server")):
+        for each in sorted(bundles.glob(f"*{ENTRY}-server")):
             what = f"has it by the bundle {each.name} as well, and starts both"
             yield Other(what, "Claude Desktop takes it out in Settings, Extensions")
 

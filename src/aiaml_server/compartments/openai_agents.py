@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from agents import FunctionTool
@@ -25,16 +24,11 @@ def connected(memory: Compartments, instructions: str = "") -> dict[str, Any]:
         memory: the run's.
         instructions: what the agent is told besides.
     """
-    return {"tools": tools(memory), "instructions": _instructions(memory, instructions)}
 
+    def told(_context: Any, _agent: Any) -> str:
+        return "\n\n".join(filter(None, (instructions, memory.run_text())))
 
-def _instructions(memory: Compartments, said: str) -> Callable[[Any, Any], str]:
-    """Return what the SDK asks before each call of the model."""
-
-    def instructions(_context: Any, _agent: Any) -> str:
-        return "\n\n".join(filter(None, (said, memory.run_text())))
-
-    return instructions
+    return {"tools": tools(memory), "instructions": told}
 
 
 def _tool(function: Function) -> FunctionTool:

@@ -17,7 +17,7 @@ def clients(_: Context) -> Iterator[Finding]:
     from aiaml_server.clients.entry import ENTRY, machine  # noqa: PLC0415
 
     good = []
-    for each in (found := connections(ENTRY, machine())):
+    for each in (found := connections(machine())):
         starts = each.command and find(each.command[0])
         for problem in each.problems:
             level: Level = "error" if each.connected and not starts else "warning"
@@ -25,8 +25,8 @@ def clients(_: Context) -> Iterator[Finding]:
             yield Finding("clients", level, f"{each.client.title}: {problem.what}", remedy)
         if not each.connected:
             continue
-        is_first = each.name == ENTRY.name
-        for other in besides(ENTRY, each.client, machine()) if is_first else ():
+        is_first = each.name == ENTRY
+        for other in besides(each.client, machine()) if is_first else ():
             what = f"{each.client.title} {other.what}"
             yield Finding("clients", "warning", what, other.remedy)
         try:

@@ -35,10 +35,8 @@ def files(context: Context) -> Iterator[Finding]:
     if not (base := context.base):
         return
     found = context.scan
-    count = plural(len(found.names), "memory")
-    yield Finding(
-        "files", "ok", f"{count}, {in_bytes(found.size)}" if found.names else "no memories"
-    )
+    count = f"{plural(len(found.names), 'memory')}, {in_bytes(found.size)}"
+    yield Finding("files", "ok", count if found.names else "no memories")
     for told, remedy in _doubts(found, base):
         yield Finding("files", "warning", told, remedy)
     yield from _not_ours(base)

@@ -16,8 +16,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+from aiaml_server.errors import said_by_system
 from aiaml_server.exchange.found import PIPED, Skip, printable
-from aiaml_server.exchange.walk import MARKDOWN, MAX_TEXT
+from aiaml_server.exchange.walk import MARKDOWN, MAX_TEXT, left_out
 from aiaml_server.files import check_own, remove_own
 
 try:
@@ -88,17 +89,12 @@ def unpacked(archive: Path, below: Path) -> tuple[Path, list[Skip]]:
     except (zipfile.BadZipFile, NotImplementedError, UnicodeError) as error:
         raise ValueError(f"it is no zip that can be read: {error}") from error
     except OSError as error:
-        raise ValueError(f"it cannot be unpacked: {error.strerror or error}") from error
+        raise ValueError(f"it cannot be unpacked: {said_by_system(error)}") from error
     if skips and not any(top.iterdir()):
         raise ValueError(f"nothing of it can be unpacked: {skips[0].place}: {skips[0].reason}")
-    skips += _unread(name, others)
+    skips += left_out(name, "are not read", others)
     inside = list(top.iterdir())
     return (inside[0] if len(inside) == 1 else top), skips
-
-
-def _unread(name: str, others: Counter[str]) -> list[Skip]:
-    endings = ", ".join(f"{count} {ending}" for ending, count in others.most_common(5))
-    return [Skip(name, f"other files, which are not read: {endings}")] if others else []
 
 
 _ENDS = {  # records that tell how long the list is, and how; APPNOTE 6.3.10, 4.3.14 and 4.3.16
@@ -187,6 +183,5 @@ def _ending(first: bytes) -> str:
     if not text.startswith((b"{", b"[")):
         return ".md"
     line, _, rest = text.partition(b"\n")
-    return (
-        ".jsonl" if line.rstrip().endswith(b"}") and rest.lstrip()[:1] in (b"{", b"") else ".json"
-    )
+    one_a_line = line.rstrip().endswith(b"}") and rest.lstrip()[:1] in (b"{", b"")
+    return ".jsonl" if one_a_line else ".json"

@@ -79,19 +79,18 @@ def _parts(texts: Iterable[str]) -> Iterator[str]:
 
 def _conversation(
     source: _Source,
-    key: str,
     title: str,
     turns: Sequence[Turn],
     about: Mapping[str, Any],
     lost: Sequence[str],
 ) -> Iterator[Note | Skip]:
+    key = str(about["id"])[:100]
     if not turns:
         yield Skip(printable(f"{source.place}#{key}"), "nothing is said in it")
         return
     title = title or one_line(turns[0].text)[:60]
-    yield from source.notes(
-        key, title, [f"**{turn.who}:**\n\n{turn.text}" for turn in turns], about, lost
-    )
+    said = [f"**{turn.who}:**\n\n{turn.text}" for turn in turns]
+    yield from source.notes(key, title, said, about, lost)
 
 
 _CONVERSATIONS = ("conversations.json", "conversations-*.json")
@@ -181,8 +180,7 @@ def _chatgpt_one(
     lost = _counted(
         messages_of_other_branches=others, pictures_and_files=pictures, steps_of_tools=steps
     )
-    title = one_line(value.get("title"))
-    yield from _conversation(source, str(about["id"])[:100], title, turns, about, lost)
+    yield from _conversation(source, one_line(value.get("title")), turns, about, lost)
 
 
 def _branch(nodes: Mapping[str, Mapping[str, Any]], last: object) -> list[str]:
@@ -262,8 +260,7 @@ def _claude_one(source: _Source, value: Mapping[str, Any]) -> Iterator[Note | Sk
     about = {"id": value.get("uuid"), "created": value.get("created_at")}
     about |= {"updated": value.get("updated_at"), "summary": value.get("summary")}
     lost = _counted(pictures_and_files=files, steps_of_thought_and_tools=steps)
-    title = one_line(value.get("name"))
-    yield from _conversation(source, str(about["id"])[:100], title, turns, about, lost)
+    yield from _conversation(source, one_line(value.get("name")), turns, about, lost)
 
 
 def _claude_project(source: _Source, value: Mapping[str, Any]) -> Iterator[Note]:

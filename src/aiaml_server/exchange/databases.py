@@ -103,9 +103,8 @@ def kind_of(path: Path) -> str | None:
     import sqlite3  # noqa: PLC0415 (only these kinds need it)
 
     with suppress(sqlite3.Error, ValueError), closing(_opened(path)) as database:
-        found = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchmany(
-            500
-        )
+        tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        found = tables.fetchmany(500)
         names = {each[0].decode("utf-8", "replace") for each in found}
         for kind in reversed(_KEPT):  # ours has what others have besides
             if _KEPT[kind].tables <= names:
@@ -136,7 +135,7 @@ def rows_of(source: Path, kind: str) -> Iterator[Note | Skip]:
                             yield Skip(f"{named}{number}", row)
                         elif row.get("deleted_at") is None:
                             record = Record(f"{named}{number}", _told(row, kept))
-                            yield note_of(record, path, kind, kind, _held(row, kept.fields))
+                            yield note_of(record, path, kind, _held(row, kept.fields))
         except (MalformedFile, ValueError) as error:
             yield Skip(where, str(error))
         except OSError as error:

@@ -72,9 +72,9 @@ def _own_files(source: Path, reading: Reading) -> Iterator[Found]:
             yield Skip(place(source, path), str(error))
 
 
-def _plain(kind: str, agent: str, *, categories: bool = False, templates: bool = False) -> Reader:
+def _plain(kind: str, *, categories: bool = False, templates: bool = False) -> Reader:
     def read(source: Path, reading: Reading) -> Iterator[Found]:
-        style = Style(kind, agent, reading.split, categories, templates)
+        style = Style(kind, kind, reading.split, categories, templates)
         for path in _markdown(source, reading):
             yield from [path] if isinstance(path, Skip) else notes_in(source, path, style)
 
@@ -194,7 +194,7 @@ def _markdown(source: Path, reading: Reading) -> Iterator[Path | Skip]:
 def _records(kind: str, in_folder: str = "") -> Reader:
     def read(source: Path, reading: Reading) -> Iterator[Found]:
         path = source / in_folder if source.is_dir() else source
-        yield from notes_of(path, kind, kind, fields_of(path, reading.fields))
+        yield from notes_of(path, kind, fields_of(path, reading.fields))
 
     return read
 
@@ -221,11 +221,11 @@ READERS: dict[str, Reader] = {
     "sessions": lambda source, reading: sessions(source, split=reading.split),
     "citations": lambda source, reading: citations(source, split=reading.split),
     "json": _records("json"),
-    "obsidian": _plain("obsidian", "obsidian", templates=True),
+    "obsidian": _plain("obsidian", templates=True),
     "serena": _serena,
     "claude": _claude,
-    "basic-memory": _plain("basic-memory", "basic-memory", categories=True),
-    "markdown": _plain("markdown", "markdown"),
+    "basic-memory": _plain("basic-memory", categories=True),
+    "markdown": _plain("markdown"),
 }
 """The reader of each kind, in the order in which a source is tried."""
 
@@ -337,8 +337,8 @@ def _detect_lines(source: Path) -> str | None:
                 return "compartments"
     if is_mem0(source):
         return "mem0"
-    lines = records(source) if source.suffix.lower() != ".json" else records_in(source)
-    found = [each.value for each in islice(lines, _LOOKED_AT) if isinstance(each, Record)]
+    lines = islice(records_in(source), _LOOKED_AT)
+    found = [each.value for each in lines if isinstance(each, Record)]
     # A file that is called a document may have one on each line.
     also = islice(records(source) if source.suffix.lower() == ".json" else (), _LOOKED_AT)
     for value in [*found, *(each.value for each in also if isinstance(each, Record))]:

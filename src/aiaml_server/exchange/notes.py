@@ -132,10 +132,8 @@ def _named(section: str, title: str, headings: Sequence[str], description: str) 
 
 
 def _says(text: str, title: str) -> bool:
-    named = set(words(title, numbers=True))
-    return title.lower() in text.lower() or 0 < len(named & {*words(text, numbers=True)}) == len(
-        named
-    )
+    named, there = set(words(title, numbers=True)), set(words(text, numbers=True))
+    return title.lower() in text.lower() or (bool(named) and named <= there)
 
 
 def _titled(section: str, title: str, description: str) -> str:

@@ -101,12 +101,8 @@ def _conforms(text: str) -> bool:
     head = divide(text).head
     keys = [_key(entry) for entry in entries(head) if not entry[0].startswith("#")]
     fields = load_yaml(head, fast=True)
-    return isinstance(fields, dict) and len(keys) == len({*keys}) and _typed(fields)
-
-
-def _typed(fields: Mapping[str, Any]) -> bool:
-    stated = fields.get("type")
-    return isinstance(stated, str) and bool(stated.strip())
+    stated = fields.get("type") if isinstance(fields, dict) else None
+    return isinstance(stated, str) and bool(stated.strip()) and len(keys) == len({*keys})
 
 
 def _key(entry: list[str]) -> str:

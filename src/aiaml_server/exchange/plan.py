@@ -21,6 +21,7 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
@@ -95,7 +96,7 @@ class Planner:
         self._ids: set[str] = set()
         self._fingerprints: set[bytes] = set()
         self._places: dict[str, dict[str, None]] = {}  # of a digest: where it was imported from
-        self._stood: dict[tuple[str, Path | None], bool | None] = {}
+        self._stands = cache(_stands)  # the disk is asked once
         self._has_contents = False  # whether there are digests of contents among these
         self._sources: set[str] = set()  # those of the bank
         self._contents: set[tuple[str, str]] = set()  # digests of text and content
@@ -143,25 +144,18 @@ class Planner:
         earlier = self._places.get(known)
         if earlier is not None and (
             note.place in earlier
-            or not all(self._stands(place, note) for place in islice(earlier, _MOST_PLACES))
+            or not all(self._stands(place, note.below) for place in islice(earlier, _MOST_PLACES))
         ):
             return True  # imported by an earlier version, or of a kind that names no text
         places = self._places.get(digest, {})
         if note.place in places or (digest, content) in self._contents:
             return True
         for place in islice(places, _MOST_PLACES):
-            if self._stands(place, note) is False:
+            if self._stands(place, note.below) is False:
                 del places[place]
                 self.plan.renamed.append((note.place, place))
                 return True
         return False
-
-    def _stands(self, place: str, note: Note) -> bool | None:
-        """Return what `_stands` does, asking the disk once."""
-        asked = (place, note.below)
-        if asked not in self._stood:
-            self._stood[asked] = _stands(place, note)
-        return self._stood[asked]
 
     def _consider_kept(self, kept: Kept) -> None:
         memory = kept.memory
@@ -184,14 +178,14 @@ class Planner:
         self.plan.additions.append(Addition(place, memory, remark))
 
 
-def _stands(place: str, note: Note) -> bool | None:
-    """Say whether a place is in a note's source still; None for one of another source."""
-    top = f"{label(note.below)}/" if note.below else ""
-    if not note.below or not place.startswith(top):
+def _stands(place: str, below: Path | None) -> bool | None:
+    """Say whether a place is in a source still, a folder; None for one of another source."""
+    top = f"{label(below)}/" if below else ""
+    if not below or not place.startswith(top):
         return None
     name = place.removeprefix(top)
     ways = (name, name.partition("#")[0], name.rpartition("#")[0])
-    return any(os.path.lexists(note.below / each) for each in ways if each)
+    return any(os.path.lexists(below / each) for each in ways if each)
 
 
 def _place(line: str) -> str:

@@ -165,13 +165,13 @@ def _first(usual: str, found: Iterable[Mapping[str, Any]], types: tuple[type, ..
     return next(ways, "")
 
 
-def notes_of(path: Path, kind: str, agent: str, fields: Fields) -> Iterator[Note | Skip]:
+def notes_of(path: Path, kind: str, fields: Fields) -> Iterator[Note | Skip]:
     """Read the records of a file."""
     for record in records_in(path):
-        yield record if isinstance(record, Skip) else note_of(record, path, kind, agent, fields)
+        yield record if isinstance(record, Skip) else note_of(record, path, kind, fields)
 
 
-def note_of(record: Record, path: Path, kind: str, agent: str, fields: Fields) -> Note | Skip:
+def note_of(record: Record, path: Path, kind: str, fields: Fields) -> Note | Skip:
     """Make a note of a record; what no field says stays as properties."""
     value = record.value
     text = "\n\n".join(_texts(value, fields.content)).strip()
@@ -188,7 +188,7 @@ def note_of(record: Record, path: Path, kind: str, agent: str, fields: Fields) -
     named = f"{where}#{identity}" if isinstance(identity, (str, int)) else record.place
     return Note(
         kind=kind,
-        agent=one_line(" ".join(_texts(value, fields.agent))) or agent,
+        agent=one_line(" ".join(_texts(value, fields.agent))) or kind,
         place=printable(named[:400]),
         content=f"# {title}\n\n{text}" if title and title not in text else text,
         topics=(*(told.split() or words(title) or words(text[:60])),),

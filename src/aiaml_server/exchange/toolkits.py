@@ -77,7 +77,7 @@ def compartments(path: Path) -> Iterator[Note | Skip]:
                     if isinstance(entry, dict):
                         told = {**entry, "compartment": name, kind[:-1]: owner}
                         record = Record(f"{where}:{number}", told)
-                        yield note_of(record, path, "compartments", "compartments", _ENTRY)
+                        yield note_of(record, path, "compartments", _ENTRY)
                     else:
                         yield Skip(at, "it is no entry")
 

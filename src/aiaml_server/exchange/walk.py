@@ -37,9 +37,13 @@ def markdown_below(
             yield found
         else:
             others[found.suffix.lower() or "no ending"] += 1
-    if others:
-        endings = ", ".join(f"{count} {ending}" for ending, count in others.most_common(5))
-        yield Skip(label(top), f"other files, which are no markdown: {endings}")
+    yield from left_out(label(top), "are no markdown", others)
+
+
+def left_out(where: str, why: str, others: Counter[str]) -> list[Skip]:
+    """Tell once of files that are left out, by the most frequent endings of their names."""
+    endings = ", ".join(f"{count} {ending}" for ending, count in others.most_common(5))
+    return [Skip(where, f"other files, which {why}: {endings}")] if others else []
 
 
 def _files_below(
@@ -85,8 +89,7 @@ def read_text(path: Path, most: int = MAX_TEXT) -> str:
         ValueError: it is no text, is too large, or cannot be read; the message says which.
     """
     try:
-        data = read_regular(os.fspath(path), most)
-        text = data.decode("utf-8")
+        text = read_regular(os.fspath(path), most).decode("utf-8")
     except MalformedFile as error:
         raise ValueError(str(error)) from error
     except OSError as error:

@@ -99,18 +99,14 @@ class Api:
         return Json({"count": len(files), "titles": titles, "version": version})
 
     def _known(self, file: File, memory: Memory) -> dict[str, Any]:
-        """Return what is noted of a memory beside it: its uses, and whether the person saw it."""
-        new = False
+        """Return what is noted of a memory beside it: its uses, and whether it is new."""
+        new, uses = False, None
         with suppress(OSError):  # then none is marked; who asks for the new ones is told why
             new = file.place.bank.inbox.kept and self._choice.is_new(file)
-        return {"uses": self._uses_of(file.place, memory), "new": new}
-
-    def _uses_of(self, place: Place, memory: Memory) -> dict[str, Any] | None:
-        """Return what agents did with a memory; None where nothing is noted of any."""
         with suppress(AiamlError, OSError):  # then nothing is told of its uses
-            noted = place.bank.uses.summary()
-            return noted.uses_of(memory.id) if noted.tools else None
-        return None
+            noted = file.place.bank.uses.summary()
+            uses = noted.uses_of(memory.id) if noted.tools else None
+        return {"uses": uses, "new": new}
 
     def _overview(self, request: Request) -> Response:
         return Json(overview(self._places.one(request).bank, *question(request)))
@@ -146,14 +142,13 @@ class Api:
 
     def _status(self, request: Request) -> Response:
         settings = self._places.one(request).settings
-        base = settings.base
-        status = Status.read(base)
+        status = Status.read(settings.base)
         held_back = {path: why.sentence for path, why in status.kept_out.items()}
         told = {**asdict(status), "held_back": held_back}
         remote = settings if settings.remote else with_remote_in_use(settings, {})
         told["on_one_disk"] = survey.on_one_disk(remote)
         kept = {"sync": settings.sync, "inbox": settings.inbox, "me": self._me(request)}
-        return Json({**kept, "base": str(base), **told})
+        return Json({**kept, "base": str(settings.base), **told})
 
     def _me(self, request: Request) -> str:
         """Return whom a new memory is likely about, as `aiaml remember` has it."""

@@ -258,6 +258,4 @@ def _words(said: dict[str, Any]) -> Words:
         texts = value if field == "topics" and isinstance(value, list) else [value]
         if not all(isinstance(each, str) for each in texts):
             raise must_be(field)
-    return Words(
-        **{**{field: said[field] for field in Words._fields}, "topics": tuple(said["topics"])}
-    )
+    return Words(said["agent"], said["user"], tuple(said["topics"]), said["content"])

@@ -26,11 +26,8 @@ log = logging.getLogger(__name__)
 
 _STATIC = Path(__file__).with_name("static")
 _KINDS = {
-    ".html": "text/html",
-    ".js": "text/javascript",
-    ".css": "text/css",
-    ".svg": "image/svg+xml",
-}
+    ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml",
+}  # fmt: skip
 
 
 def routes() -> list[Route]:

@@ -34,17 +34,12 @@ class Past:
         known = self._history(self._bank.history(seconds=_PATIENCE_SECONDS))
         changes = known.of(lambda each: each == name)[:_MOST]
         texts = known.texts(entry for each in changes for entry in (each.before, each.after))
-        return [
-            {
-                **_fields(each),
-                "text": texts.get(each.after) if each.after else None,
-                **_changed(
-                    texts.get(each.before) if each.before else None,
-                    texts.get(each.after) if each.after else None,
-                ),
-            }
-            for each in changes
-        ]
+        told = []
+        for each in changes:
+            before = texts.get(each.before) if each.before else None
+            after = texts.get(each.after) if each.after else None
+            told.append({**_fields(each), "text": after, **_changed(before, after)})
+        return told
 
     def forgotten(self) -> list[dict[str, Any]]:
         """Return the memories that are gone, the last first, each with the text that it had.

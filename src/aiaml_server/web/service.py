@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import cast
 
@@ -26,7 +26,7 @@ from aiaml_server.web.connections import BACKLOG, Connections
 from aiaml_server.web.edits import Edits
 from aiaml_server.web.guard import Guard
 from aiaml_server.web.leading import has_screen, led_to
-from aiaml_server.web.places import Places, opened
+from aiaml_server.web.places import opened
 from aiaml_server.web.shelves import Read, Shelves
 
 _CLOSING_SECONDS = 1
@@ -60,34 +60,22 @@ def serve(
         browser = browser and has_screen()
         places = ends.enter_context(opened(directories))
         streams, connections = Streams(), Connections()
-        guard = _page(
-            places, Shelves(shelves), streams, port, token, known=connections.let, led=browser
-        )
-        _announce(address, idle)
+        public, choice = pages.routes(), Choice(places)
+        api, edits = Api(places, choice, streams), Edits(places, choice)
+        private = [*api.routes(), *edits.routes(), *Shelves(shelves).routes()]
+        app = Starlette(routes=[*public, *private], exception_handlers=pages.PROBLEMS)
+        app.router.redirect_slashes = False
+        unguarded = {route.path for route in public}
+        guard = Guard(app, port, token, unguarded, known=connections.let, led=browser)
+        out(address)
+        note("Whoever has this address can read and change your memories, as long as this runs.")
+        note(f"Ctrl-C ends it, and so do {_minutes(idle)} without a visit.")
+        sys.stdout.flush()
         if browser:
             _lead(address, ends)
         _run(guard, streams, connections, listener, idle)
         note(f"Ended: nobody came for {_minutes(idle)}.")
     return DONE
-
-
-def _page(
-    places: Places,
-    shelves: Shelves,
-    streams: Streams,
-    port: int,
-    token: str,
-    *,
-    known: Callable[[object], None],
-    led: bool,
-) -> Guard:
-    public = pages.routes()
-    choice = Choice(places)
-    api, edits = Api(places, choice, streams), Edits(places, choice)
-    private = [*api.routes(), *edits.routes(), *shelves.routes()]
-    app = Starlette(routes=[*public, *private], exception_handlers=pages.PROBLEMS)
-    app.router.redirect_slashes = False
-    return Guard(app, port, token, {route.path for route in public}, known=known, led=led)
 
 
 def _listening(port: int | None) -> socket.socket:
@@ -105,13 +93,6 @@ def _listening(port: int | None) -> socket.socket:
         hint = "take another, or leave `--port` out for one that is free"
         raise Ended(f"cannot listen on port {port}: {why}; {hint}", REFUSED) from error
     return listener
-
-
-def _announce(address: str, idle: float) -> None:
-    out(address)
-    note("Whoever has this address can read and change your memories, as long as this runs.")
-    note(f"Ctrl-C ends it, and so do {_minutes(idle)} without a visit.")
-    sys.stdout.flush()
 
 
 def _lead(address: str, ends: ExitStack) -> None:

@@ -92,7 +92,7 @@ function show(memories, { next, total, apart }, fresh = false) {
   rows = memories;
   inAll = total;
   following = next;
-  list.fill(rows, { fresh, address, more: next != null, empty: wayOn(apart) });
+  list.fill(rows, { fresh, address, more: next != null, choice: !special(), empty: wayOn(apart) });
   tell();
   list.mark(state.open, address);
 }
@@ -138,23 +138,14 @@ async function more() {
 async function listForgotten() {
   await guarded(async (signal) => {
     const gone = await api.forgotten(within(), signal);
-    rows = gone.map((each) => ({ ...each, timestamp: each.time ?? "", agent: each.agent ?? "", user: "", topics: [], excerpt: each.file }));
-    inAll = rows.length;
-    following = null;
-    list.fill(rows, { address, more: false, choice: false, empty: wayOn() });
-    tell();
+    show(gone.map((each) => ({ ...each, timestamp: each.time ?? "", agent: each.agent ?? "", user: "", topics: [], excerpt: each.file })), { total: gone.length });
   }, asking);
 }
 
 async function listNotes() {
   await guarded(async (signal) => {
     const found = await api.notes(shelf(), new URLSearchParams({ q: question() }), signal);
-    rows = found.memories;
-    inAll = found.total;
-    following = null;
-    list.fill(rows, { address, more: false, choice: false, empty: wayOn() });
-    tell();
-    list.mark(state.open, address);
+    show(found.memories, found);
   }, asking);
 }
 
@@ -329,7 +320,7 @@ async function choosable() {
   byId("directory").replaceChildren(
     ...known.map(({ name, path, problem }, at) => h("option", { value: at ? name : "", title: problem || path, disabled: at > 0 && problem !== "" }, problem ? `${name} (cannot be read)` : name || "Memories")));
   if (shelf()) await shelved();
-  else guarded(shelved, new AbortController()); // which takes a while, and nobody waits for
+  else guarded(shelved); // which takes a while, and nobody waits for
 }
 
 // Offer what toolsets keep, beside the directories.
@@ -450,7 +441,7 @@ function looked() {
 
 // --- what goes wrong ------------------------------------------------------------------------------
 
-async function guarded(work, controller) {
+async function guarded(work, controller = new AbortController()) {
   try {
     await work(controller.signal);
     byId("banner").hidden = true;
@@ -583,7 +574,7 @@ async function forget() {
   await guarded(async () => {
     const { versions, ...those } = await some();
     if (those.count) await reader.forget(those);
-  }, new AbortController());
+  });
 }
 
 async function see() {
@@ -592,7 +583,7 @@ async function see() {
     const { versions, words, version, count } = await some();
     if (count) await reader.see(words ? { words, version } : { files: versions });
     list.clear();
-  }, new AbortController());
+  });
 }
 
 async function exported() {
@@ -600,7 +591,7 @@ async function exported() {
     const { lines, gone } = await api.exported(await some());
     if (lines) download("memories.jsonl", lines);
     if (gone) toast(lines ? `Exported, but for ${plural(gone, "memory")} that ${gone === 1 ? "is" : "are"} gone meanwhile` : "Nothing exported: what was selected is gone meanwhile");
-  }, new AbortController());
+  });
 }
 
 function typedKey(event) {
@@ -762,7 +753,7 @@ showTheme();
 listenTo();
 if (await api.hasToken()) {
   fromAddress();
-  await guarded(choosable, new AbortController());
+  await guarded(choosable);
   byId("directory").value = state.directory;
   const begun = new Promise((resolve) => { begin = resolve; });
   follow();

@@ -73,31 +73,18 @@ export async function copy() {
 
 // --- history --------------------------------------------------------------------------------------
 
-async function showHistory() {
+const showHistory = () => tried(async () => {
   const { file, text } = open;
-  try {
-    const versions = await api.versions(file);
-    if (open?.file !== file || view !== "history") return;
-    byId("view")?.replaceChildren(versions.length ? h("ol", { class: "versions" }, versions.map((each) => version(each, each.text === text)))
-      : h("p", { class: "hint" }, "There is no earlier version of it."));
-  } catch (error) {
-    calls.fail(error);
-  }
-}
+  const versions = await api.versions(file);
+  if (open?.file !== file || view !== "history") return;
+  byId("view")?.replaceChildren(versions.length ? h("ol", { class: "versions" }, versions.map((each) => version(each, each.text === text)))
+    : h("p", { class: "hint" }, "There is no earlier version of it."));
+});
 
 function version({ what, time, machine, text, file, fields, words }, present) {
-  const again = async () => {
-    try {
-      await api.restore({ [file]: text });
-      toast("Brought back", null);
-      calls.changed(file);
-    } catch (error) {
-      calls.fail(error);
-    }
-  };
   return h("li", {},
     h("p", {}, h("b", {}, what), " ", time ? h("time", { title: exact(time) }, ago(time)) : null, machine ? `, from ${machine}` : "",
-      present ? " — the present version" : text ? h("button", { type: "button", class: "link", onclick: again }, "Bring back") : null),
+      present ? " — the present version" : text ? h("button", { type: "button", class: "link", onclick: () => bringBack({ [file]: text }) }, "Bring back") : null),
     fields.length ? h("dl", { class: "facts" }, fields.map(([name, before, after]) =>
       h("div", {}, h("dt", {}, FIELDS[name]), h("dd", { dir: "auto" }, ...change(before, after))))) : null,
     h("div", { class: "words", dir: "auto" }, words.flatMap(([before, after], at) => {
@@ -151,15 +138,20 @@ export function readNote({ title, file, timestamp, topics, facts }, html) {
   byId("pane").focus({ preventScroll: true });
 }
 
-export async function bringBack(texts) {
+// Do what the program may refuse, which is told then.
+async function tried(work) {
   try {
-    await api.restore(texts);
-    toast("Brought back", null);
-    calls.changed();
+    await work();
   } catch (error) {
     calls.fail(error);
   }
 }
+
+const bringBack = (texts) => tried(async () => {
+  await api.restore(texts);
+  toast("Brought back", null);
+  calls.changed();
+});
 
 // --- what is done to several ------------------------------------------------------------------------
 
@@ -176,33 +168,22 @@ export async function forget({ count, titles, ...some }) {
       ? `Undo brings ${it} back: the history still has ${it}${standing.remote ? ", here and in your copy, for whoever can read that" : ""}.`
       : "Sync is off: what the history does not have from before is gone for good once this page is closed."),
   ], "Forget");
-  if (!sure) return;
-  try {
+  if (sure) await tried(async () => {
     if (count > SLOW) toast("Forgetting…");
     const { count: gone, undo, problem } = await api.forget(some);
     toast(problem || (count === 1 ? "Forgotten" : `${plural(gone, "memory")} forgotten`), () => takeBack(undo));
     calls.forgotten(some.files);
-  } catch (error) {
-    calls.fail(error);
-  }
+  });
 }
 
-async function takeBack(undo) {
-  try {
-    const { restored } = await api.undo(undo);
-    toast(restored === 1 ? "Brought back" : `${plural(restored, "memory")} brought back`, null);
-    calls.changed();
-  } catch (error) {
-    calls.fail(error);
-  }
-}
+const takeBack = (undo) => tried(async () => {
+  const { restored } = await api.undo(undo);
+  toast(restored === 1 ? "Brought back" : `${plural(restored, "memory")} brought back`, null);
+  calls.changed();
+});
 
 // Note that the person has seen memories.
-export async function see(some) {
-  try {
-    toast(`${plural((await api.see(some)).seen, "memory")} marked as seen`);
-    calls.changed();
-  } catch (error) {
-    calls.fail(error);
-  }
-}
+export const see = (some) => tried(async () => {
+  toast(`${plural((await api.see(some)).seen, "memory")} marked as seen`);
+  calls.changed();
+});
