@@ -95,16 +95,16 @@ def commit(repository: Repository, objection: Objection, missing: Missing = "") 
     if deletions.waiting != held:
         repository.seen.hold(deletions.waiting)
     written = _write(repository, disk, head, objection, deletions.meant, None if at_work else state)
-    back = _BroughtBack(0, {})
+    brought_back, refused = 0, written.refused
     if not written.at_work:
-        back = _bring_back(repository, disk, deletions.waiting, missing)
+        brought_back, not_taken = _bring_back(repository, disk, deletions.waiting, missing)
+        refused |= not_taken
         asked.clear(repository.base, named)
         theirs.note(state)
-    refused = written.refused | back.refused
     return Committed(
         written.number,
         disk.held_back | disk.unfit | deletions.problem_by_path | refused,
-        back.number,
+        brought_back,
         written.forgotten,
         written.passed,
         frozenset(disk.held_back),
@@ -299,23 +299,20 @@ def _copied(
 # --- fourth: what the disk has lost ---------------------------------------------------------------
 
 
-class _BroughtBack(NamedTuple):
-    """How many memories were brought back, and what the disk did not take, each with why."""
-
-    number: int
-    refused: dict[bytes, Problem]
-
-
 def _bring_back(
     repository: Repository, disk: Disk, waiting: frozenset[bytes], missing: Missing
-) -> _BroughtBack:
-    """Have on disk what no person deleted or changed there, as the commit has it."""
+) -> tuple[int, dict[bytes, Problem]]:
+    """Have on disk what no person deleted or changed there, as the commit has it.
+
+    Returns:
+        How many memories were brought back, and what the disk did not take, each with why.
+    """
     lost = disk.missing() | (disk.deleted() if missing == "bring back" else {})
     changes: Difference = {path: (None, entry) for path, entry in lost.items()}
     changes |= disk.outdated
     done = check_out(repository, changes, disk.held_back, waiting)
     repository.seen.note({path: sighting_of(changes[path][1]) for path in done.here})
-    return _BroughtBack(sum(1 for path in done.here if changes[path][1]), done.refused)
+    return sum(1 for path in done.here if changes[path][1]), done.refused
 
 
 def sighting_of(entry: Entry | None) -> Sighting | None:

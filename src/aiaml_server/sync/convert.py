@@ -162,9 +162,7 @@ def _in_order(ours: bytes, checked_out: bytes) -> bytes:
 
 
 def _log(directory: Path, name: str) -> bytes:
-    with suppress(OSError, MalformedFile):
-        return read_regular(str(directory / "logs" / name), _MOST)
-    return b""
+    return place.bytes_of(directory / "logs" / name, _MOST)
 
 
 def create(git: Git, base: Path, directory: Path) -> None:

@@ -18,7 +18,7 @@ from aiaml_server.format.leaks import objection
 from aiaml_server.sync.command import GitFailed
 from aiaml_server.sync.forgetting.erasure import erased
 from aiaml_server.sync.forgetting.rewrite import is_erased
-from aiaml_server.sync.place import HIDDEN, directory_of, git_directories
+from aiaml_server.sync.place import HIDDEN, bytes_of, directory_of, git_directories
 from aiaml_server.sync.reading import Reading
 from aiaml_server.sync.status import KEPT_LOCAL, Problem
 from aiaml_server.sync.union import is_memory
@@ -110,14 +110,14 @@ class Guard:
 
 def released(directory: Path) -> frozenset[bytes]:
     """Return the paths of the files that may travel whatever they hold."""
-    return frozenset(_read(directory / "aiaml" / "released").split(b"\0"))
+    return frozenset(bytes_of(directory / "aiaml" / "released", _MOST).split(b"\0"))
 
 
 def release(base: Path, paths: Iterable[str]) -> None:
     """Let these files travel, in this version and all later ones; paths are as git has them."""
     notes = directory_of(base) / "aiaml"
     make_directory(notes)
-    text = _read(notes / "released")
+    text = bytes_of(notes / "released", _MOST)
     text += b"".join(os.fsencode(path) + b"\0" for path in paths)
     replace_atomic(notes / "released", text, 0o600)
 
@@ -244,10 +244,3 @@ def _rules(path: Path) -> bytes:
         raise Untold(path, str(error).removeprefix("it ")) from error
     except OSError as error:
         raise Untold(path, f"cannot be read ({error.strerror})") from error
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return read_regular(str(path), _MOST)
-    except (OSError, MalformedFile):
-        return b""

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aiaml_server.moments import timestamp
+from aiaml_server.storage.store import MAX_FILE
 from aiaml_server.sync.command import GitFailed
 from aiaml_server.sync.messages import JOIN, did
 from aiaml_server.sync.reading import NOBODY, Reading
 from aiaml_server.sync.trees import Sides, listed, pairs_of
 from aiaml_server.sync.union import Entry, is_memory
-from aiaml_server.sync.worktree import MAX_FILE
 
 __all__ = ["TOGETHER_SECONDS", "Change", "Commit", "Entry", "History"]
 

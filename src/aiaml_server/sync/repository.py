@@ -15,6 +15,7 @@ from aiaml_server.errors import NotOurs
 from aiaml_server.files import TEMPORARY, check_own, make_directory, own_directory, private
 from aiaml_server.storage.derived import folder, name_of
 from aiaml_server.storage.sqlite import files_of
+from aiaml_server.storage.store import MAX_FILE
 from aiaml_server.sync import convert, place, stream
 from aiaml_server.sync.command import GitFailed
 from aiaml_server.sync.disk import in_chunks
@@ -26,7 +27,7 @@ from aiaml_server.sync.stream import Step
 from aiaml_server.sync.theirs import Theirs
 from aiaml_server.sync.trees import Difference, changes, empty_tree, listed, pairs_of, sizes, tree
 from aiaml_server.sync.union import Copy, Entry, is_memory, renamed
-from aiaml_server.sync.worktree import MAX_FILE, Unfit, object_name, read
+from aiaml_server.sync.worktree import Unfit, object_name, read
 
 log = logging.getLogger(__name__)
 
