@@ -31,14 +31,7 @@ from aiaml_server.format.memory import Memory
 from aiaml_server.format.scorer import MAX_HITS, Found, Hit, every_hit, newest_first, ordered, rank
 from aiaml_server.index import tuning
 from aiaml_server.index.behind import Behind
-from aiaml_server.index.database import (
-    Database,
-    databases,
-    file_of,
-    making,
-    remove,
-    remove_others,
-)
+from aiaml_server.index.database import Database, databases, file_of, remove, remove_others
 from aiaml_server.index.facets import Borders, Counts
 from aiaml_server.index.freshness import Closed, Freshness
 from aiaml_server.index.ranking import answering, ranked
@@ -47,7 +40,7 @@ from aiaml_server.index.selection import Question, best, can_occur, every
 from aiaml_server.index.view import View
 from aiaml_server.moments import present
 from aiaml_server.storage.derived import INDEX, folder
-from aiaml_server.storage.sqlite import Busy, files_of
+from aiaml_server.storage.sqlite import PATIENCE, TRY, Busy, files_of
 from aiaml_server.storage.store import Store
 
 log = logging.getLogger(__name__)
@@ -413,9 +406,14 @@ class Index:
         return self._database
 
     def _made(self) -> Database:
-        """Open the file that is used now; make it where there is none."""
+        """Open the file that is used now; make it where there is none.
+
+        Processes that find none wait while one of them makes it: each would make one of its own
+        otherwise, and index all memories into it, which is what happens where there is no lock.
+        """
         place = folder(self._store.base, make=True)
-        with nullcontext() if file_of(place).exists() else making(place):
+        lock = Lock(place / "lock")
+        with nullcontext() if file_of(place).exists() else lock.held(PATIENCE * TRY):
             file = file_of(place)
             database = self._database_in(file)
         remove_others(file, tuning.STALE_SECONDS)

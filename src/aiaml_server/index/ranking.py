@@ -131,7 +131,7 @@ def rarest(view: View, question: Question, room: int) -> Question:
     if segments * SEGMENT * len(question.words) <= room:
         return question
     terms = [_terms(view, question, number) for number in range(len(question.words))]
-    some = view.some_postings({*chain.from_iterable(terms)})
+    some = view.postings.some({*chain.from_iterable(terms)})
     sizes = {term: min(len(totals) // 2, SEGMENT) for _, term, totals, _ in some}
     places = [segments * sum([sizes.get(term, 0) for term in each]) for each in terms]
     kept: list[int] = []
@@ -205,7 +205,7 @@ def _times(view: View, question: Question, number: int) -> _Times:
 def _added_up(view: View, terms: Iterable[int]) -> BySegment:
     """Return how often terms stand in memories, those of the topics once more."""
     found: defaultdict[int, list[bytes]] = defaultdict(list)
-    for segment, _, totals, topics in view.postings(set(terms)):
+    for segment, _, totals, topics in view.postings.find(set(terms)):
         found[segment] += [totals, topics] if topics else [totals]
     return {segment: added_up(each) for segment, each in found.items()}
 
