@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from aiaml_server.errors import AiamlError, MalformedFile
+from aiaml_server.errors import MalformedFile
 from aiaml_server.files import make_directory, read_regular, replace_atomic
 from aiaml_server.format.leaks import objection
 from aiaml_server.sync.command import GitFailed
@@ -20,7 +20,7 @@ from aiaml_server.sync.forgetting.erasure import erased
 from aiaml_server.sync.forgetting.rewrite import is_erased
 from aiaml_server.sync.place import HIDDEN, bytes_of, directory_of, git_directories
 from aiaml_server.sync.reading import Reading
-from aiaml_server.sync.status import KEPT_LOCAL, Problem
+from aiaml_server.sync.status import KEPT_LOCAL, Busy, Problem
 from aiaml_server.sync.union import is_memory
 
 KEEP_LOCAL = ".keep-local"
@@ -48,20 +48,15 @@ _REMEMBERED = 200_000
 _MOST = 4 * 1024 * 1024
 
 
-class Untold(AiamlError, OSError):  # noqa: N818
-    """Nobody can tell what is to stay here: something else stands where a person says it.
-
-    Attributes:
-        remedy: what to do about it.
-    """
-
-    remedy = (
-        "put the file itself in its place. Nothing is committed meanwhile, since it may name "
-        "memories that are to stay on this computer."
-    )
+class Untold(Busy):
+    """Nobody can tell what is to stay here: something else stands where a person says it."""
 
     def __init__(self, path: Path, why: str) -> None:
-        super().__init__(f"{path} {why}")
+        remedy = (
+            "put the file itself in its place. Nothing is committed meanwhile, since it may name "
+            "memories that are to stay on this computer."
+        )
+        super().__init__(f"{path} {why}", remedy)
 
 
 class Guard:

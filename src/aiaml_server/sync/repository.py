@@ -77,7 +77,7 @@ class Repository(Reading):
 
         Raises:
             NotOurs: something else has its place, or its history began elsewhere.
-            Unreadable: an earlier version's repository cannot be read.
+            Busy: an earlier version's repository cannot be read.
         """
         directory = place.directory_of(self.base)
         if not self._adopted:
