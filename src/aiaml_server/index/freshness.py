@@ -84,7 +84,7 @@ class Freshness:
         """Compare all files."""
         began = time.thread_time()
         new = set(self._store.names(missing_ok=False))  # it was there a moment ago
-        changed = self._differing(database.known(), new)
+        changed = self.differing(database.known(), new)
         self._comparing = time.thread_time() - began
         self._swept_at = time.perf_counter()
         return changed | new
@@ -126,17 +126,19 @@ class Freshness:
         """Have files looked at again before the next answer."""
         self._suspected |= names
 
-    def differing(self, known: Iterable[tuple[str, Stamp]]) -> set[str]:
-        """Return the files that are not as they are known. Needs no lock."""
-        return self._differing(known, set())
+    def differing(
+        self, known: Iterable[tuple[str, Stamp]], names: set[str] | None = None
+    ) -> set[str]:
+        """Return the files that are not as they are known; take what is known out of `names`.
 
-    def _differing(self, known: Iterable[tuple[str, Stamp]], names: set[str]) -> set[str]:
-        """Return the files that are not as they are known; take what is known out of `names`."""
+        Needs no lock.
+        """
         found = set()
         for name, stamp in known:
             if self._ended:
                 raise Closed("the index is closed")
-            names.discard(name)
+            if names:
+                names.discard(name)
             if self._store.stamp(name) != stamp:
                 found.add(name)
         return found

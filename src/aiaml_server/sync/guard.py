@@ -157,10 +157,9 @@ def _kept(repository: Reading) -> dict[bytes, str]:
     """Return which files a line names, with where it stands."""
     base = repository.base
     _, common = git_directories(base / ".git")
+    excluded = _rules(common / "info" / "exclude").replace(HIDDEN, b"#\n")  # a line of ours
     rules = {
-        "info/exclude": _rules(common / "info" / "exclude").replace(
-            HIDDEN, b"#\n"
-        ),  # which is not theirs
+        "info/exclude": excluded,
         KEEP_LOCAL: _rules(base / KEEP_LOCAL),
         "tree/.gitignore": _rules(base / ".gitignore"),
         "tree/files/.gitignore": _rules(base / "files" / ".gitignore"),

@@ -115,14 +115,9 @@ class History:
         """All commits, newest first."""
         if not self.head:
             return []
-        words = (
-            "-z",
-            "--date-order",
-            "--no-show-signature",
-            "--encoding=UTF-8",
-            f"--format={_FIELDS}",
-        )
-        output = self._repository.git.run("log", *words, self.head, "--")
+        words = ("-z", "--date-order", "--no-show-signature", "--encoding=UTF-8")
+        told = f"--format={_FIELDS}"
+        output = self._repository.git.run("log", *words, told, self.head, "--")
         fields = iter(output.decode("utf-8", "surrogateescape").split("\0"))
         return [
             Commit(oid, tuple(parents.split()), time_of(time), author.rstrip(), subject.rstrip())
@@ -174,11 +169,11 @@ class History:
         found = [change for group in self._changes(others) for change in group]
         return [change for change in found if not change.after]
 
-    def lately_forgotten(self, commits: int = _LATELY) -> list[str]:
+    def lately_forgotten(self) -> list[str]:
         """Return the files that the newest commits forgot, as far as their messages name them."""
         if not self.head:
             return []
-        words = ("--max-count", str(commits), "--no-show-signature", f"--format={_FIELDS}", "-z")
+        words = (f"--max-count={_LATELY}", "--no-show-signature", f"--format={_FIELDS}", "-z")
         output = self._repository.git.run("log", *words, self.head, "--")
         subjects = output.decode("utf-8", "surrogateescape").split("\0")[4::5]
         done = (did(each.rstrip()) for each in subjects)
