@@ -179,9 +179,10 @@ def assert_filters_hold(tested: Index, base: Path, stored: list[Memory], words: 
             )
             hits = every_hit(meant, clean(words))
             part = slice(number % 3, number % 5 or None)
-            found = tested.search(words, wanted, part.start, part.stop)
+            found = tested.search(words, wanted, part)
             assert found == Found(len(hits), hits[part])
-    assert tested.search(words, None, 0, None).hits == every_hit(Store(base).scan(), clean(words))
+    hits = every_hit(Store(base).scan(), clean(words))
+    assert tested.search(words, None, slice(None)).hits == hits
 
 
 def test_hundreds_of_keywords_and_files_give_the_same(tmp_path: Path) -> None:
@@ -228,7 +229,8 @@ def test_a_part_of_many_hits_does_not_look_up_the_others(
         for asked in (["shared"], ["x.y", "many"], ["a"]):
             looked_up[0] = 0
             hits = every_hit(meant, asked)
-            assert tested.search(asked, wanted, 30, 60) == Found(len(hits), hits[30:60]), asked
+            found = tested.search(asked, wanted, slice(30, 60))
+            assert found == Found(len(hits), hits[30:60]), asked
             assert looked_up[0] < 560
     tested.close()
 
@@ -407,7 +409,7 @@ class Life(RuleBasedStateMachine):
         """Ask either process for all that a filter means."""
         wanted = Filter.of(agent=memory.agent, topic=memory.topics[:1])
         expected = every_hit(wanted.among(Store(self.base).scan()), clean(keywords))
-        found = self.processes[which].search(keywords, wanted, 0, None)
+        found = self.processes[which].search(keywords, wanted, slice(None))
         assert found == Found(len(expected), expected)
 
     @invariant()

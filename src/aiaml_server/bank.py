@@ -193,7 +193,7 @@ class MemoryBank:
             InvalidInput: the keywords are too many, or too long.
             StoreError: the directory cannot be read.
         """
-        return self._index.search(keywords, wanted, first, last)
+        return self._index.search(keywords, wanted, slice(first, last))
 
     def ask(
         self,
@@ -207,7 +207,7 @@ class MemoryBank:
         Raises:
             StoreError: the directory cannot be read.
         """
-        return self._index.ask(question, wanted, first, last)
+        return self._index.ask(question, wanted, slice(first, last))
 
     def recall(self, memory_ids: Iterable[str]) -> dict[str, list[Memory]]:
         """Return for each id, in the order asked and once, every memory that carries it.
