@@ -121,7 +121,7 @@ OTHERS = {
     "sync.repository.Repository._create": "it writes",
     "sync.seen._mark": "it writes",
     "sync.seen._place": "1 KiB, of which a name is taken",
-    "sync.worktree.read": "a memory's file, as `storage.store._text`, which has a row",
+    "sync.worktree.read": "a memory's file, as `storage.store.Store.text`, which has a row",
     "toolsets.citations.bare.BareScreen.confirm": "what a person types",
     "toolsets.citations.command.Screen.read": "1 MiB of what is typed or piped",
     "toolsets.citations.demo.demo": OURS,
@@ -552,7 +552,7 @@ ROWS = (
         {name: again(piece, STATED) for name, piece in LINES.items()},
         a_memory,
         "larger than 4 MiB",
-        ("storage.store._text",),
+        ("storage.store.Store.text",),
     ),
     Row(
         "a memory's frontmatter",

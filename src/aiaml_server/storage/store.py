@@ -296,7 +296,17 @@ class Store:
             MalformedFile: it is no text, or no file that could be a memory.
             StoreError: no file can be opened now.
         """
-        return _text(self._path(name))
+        path = self._path(name)
+        try:
+            return read_regular(path, MAX_FILE).decode("utf-8")
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):  # our trouble, not the file's
+                raise StoreError("read", path, error) from error
+            raise MalformedFile([f"it cannot be read: {(error.strerror or '').lower()}"]) from error
+        except UnicodeDecodeError as error:
+            raise MalformedFile([f"byte {error.start} is not UTF-8"]) from error
 
     def present(self, name: str) -> str | None:
         """Return the text of a file, as `text` does; None where there is none."""
@@ -347,17 +357,3 @@ class Store:
 def id_in(name: str) -> str:
     """Return the id that a file's name ends with; all of it, where it is not of our form."""
     return name.removesuffix(SUFFIX).rpartition("_")[2]
-
-
-def _text(path: str) -> str:
-    """Read a regular file as UTF-8, without following a link or waiting for a pipe."""
-    try:
-        return read_regular(path, MAX_FILE).decode("utf-8")
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        if error.errno in (errno.EMFILE, errno.ENFILE):  # our trouble, not the file's
-            raise StoreError("read", path, error) from error
-        raise MalformedFile([f"it cannot be read: {(error.strerror or '').lower()}"]) from error
-    except UnicodeDecodeError as error:
-        raise MalformedFile([f"byte {error.start} is not UTF-8"]) from error
