@@ -32,7 +32,7 @@ from aiaml_server.format import scorer
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.memory import format  # noqa: A004
 from aiaml_server.format.scorer import MAX_KEYWORD, Found, Hit, clean, every_hit, rank
-from aiaml_server.index import facets, selection, tuning
+from aiaml_server.index import checked, facets, selection, tuning
 from aiaml_server.index.checked import CheckedFile
 from aiaml_server.index.database import Database, file_of
 from aiaml_server.index.freshness import Closed
@@ -1032,7 +1032,7 @@ def test_damaged_facets_give_no_wrong_answer(bank: MemoryBank, base: Path, damag
 
 def test_facets_name_that_is_not_recorded_agrees_with_no_number() -> None:
     """Nor with a 0, by which a column may say "none": a changed file would pass as unchanged."""
-    file = CheckedFile(None, facets.TABLES, 1)
+    file = CheckedFile(None, checked.TABLES + facets.TABLES, 1)
     tables, step = facets.Facets(file), facets.Step()
     described = facets.Described((("agent", "claude"), ("user", "marco")), 7, None)
     tables.add({1: described}, step)

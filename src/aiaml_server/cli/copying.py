@@ -119,9 +119,7 @@ async def _answers(manifests: Sequence[Manifest]) -> dict[str, str]:
     from aiaml_server.server.protocol import Server  # noqa: PLC0415
 
     told = _told(manifests)
-    built = [
-        at(each.build)(each.values(told))._replace(opened=nullcontext) for each in manifests
-    ]
+    built = [at(each.build)(each.values(told))._replace(opened=nullcontext) for each in manifests]
     found: dict[str, str] = {}
     for version in (*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS):
         shaken = version in HANDSHAKE_PROTOCOL_VERSIONS

@@ -137,7 +137,7 @@ class Facets:
         return ends
 
     def where(self, wanted: Filter) -> str:
-        """Return the condition for the memories that a filter lets through; compare all rows first."""
+        """Return the condition for memories that a filter lets through; compare the rows first."""
         if "facets" not in self._file.verified.kinds:
             execute = self._file.sql.execute
             total = sum_of(execute(_ROWS)) + sum_of(execute(_NAMES)) + _sum_of_uses(execute(_USES))

@@ -74,8 +74,8 @@ class SharedFile:
         tables: str,
         version: int,
         *,
-        hurried: Callable[[], bool],
-        local: bool,
+        hurried: Callable[[], bool] = lambda: False,
+        local: bool = False,
     ) -> None:
         """Open the file and create what is missing; without a path, a database in memory.
 
