@@ -773,7 +773,7 @@ def test_a_search_gives_as_many_as_think_where_no_number_is_said(
         write(base, f"{number}.md", format(NOTE))
     found = bank.search(["needle"])
     assert (found.total, found.hits) == (31, bank.think(["needle"]))  # and the one of `base`
-    assert len(bank.search(["needle"], last=None).hits) == 31
+    assert len(bank.search(["needle"], part=slice(None)).hits) == 31
 
 
 def test_an_answer_does_not_hang_on_the_comparing_behind_it(

@@ -145,10 +145,7 @@ class Index:
         return found
 
     def ask(
-        self,
-        question: bm25.Question,
-        wanted: Filter | None = None,
-        part: slice = slice(MAX_HITS),
+        self, question: bm25.Question, wanted: Filter | None = None, part: slice = slice(MAX_HITS)
     ) -> bm25.Answer:
         """Return what answers a question in a person's words, in the order of `bm25`.
 
