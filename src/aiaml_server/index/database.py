@@ -256,9 +256,8 @@ class Database(CheckedFile):
                 waiting.append((doc, sum(map(len, columns))))
         self.sql.executemany(_ADD_FILE, files)
         self.sql.executemany(_ADD_TEXT, texts)
-        self.verified.docs[first : first + len(files)] = bytes([ROW | TEXT | TIE_BREAK]) * len(
-            files
-        )
+        agreed = bytes([ROW | TEXT | TIE_BREAK]) * len(files)
+        self.verified.docs[first : first + len(files)] = agreed
         self._leave(waiting)
         self._facets.add(described, step)
         self.change_sum("order", order_sum(self, "files WHERE id >= ?", (first,)))
@@ -310,9 +309,8 @@ class Database(CheckedFile):
             self._postings.remove(segment, {doc % SEGMENT for doc in its}, terms)
         self._facets.remove(docs)
         self.change_sum("texts", -sum(each for _, each in self.read_some(_TEXT_SUMS, docs)))
-        self.change_sum(
-            "order", -sum(order_sum(self, "files WHERE id = ?", (doc,)) for doc in docs)
-        )
+        in_order = sum(order_sum(self, "files WHERE id = ?", (doc,)) for doc in docs)
+        self.change_sum("order", -in_order)
         for table in ("files", "texts"):
             self.sql.executemany(f"DELETE FROM {table} WHERE id = ?", [(doc,) for doc in docs])
         for doc in docs:

@@ -86,9 +86,8 @@ class Change(NamedTuple):
 
     def together_with(self, other: Change) -> bool:
         """Whether a person did both at once: forgot them, or brought them back."""
-        return (
-            self.what in ("Forgotten", "Restored") and self.what == other.what and self.near(other)
-        )
+        is_same = self.what in ("Forgotten", "Restored") and self.what == other.what
+        return is_same and self.near(other)
 
     def near(self, other: Change) -> bool:
         """Whether both were done within moments, at one place."""

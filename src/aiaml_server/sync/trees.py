@@ -116,9 +116,8 @@ def check_size(git: Git, commit: str) -> None:
         if not level:
             return
         if unseen := [name for name in level if name not in held]:
-            output = git.run(
-                "cat-file", "--batch", stdin=b"".join(b"%s\n" % each for each in unseen)
-            )
+            asked = b"".join(b"%s\n" % each for each in unseen)
+            output = git.run("cat-file", "--batch", stdin=asked)
             for name, data in zip(unseen, parted(output).items(), strict=True):
                 held[name] = _directories(*data)
         count += sum(times * held[name][0] for name, times in level.items())
