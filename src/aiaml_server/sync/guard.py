@@ -86,11 +86,9 @@ class Guard:
         if where := self._kept.get(path):
             remedy = _LET_GO if where == KEEP_LOCAL else _TAKE_AWAY
             return Problem(KEPT_LOCAL, f"it is kept on this machine ({where})", remedy)
-        if (
-            not self._secrets
-            or path in self._released
-            or (seen := hash((path, data))) in self._harmless
-        ):
+        if not self._secrets or path in self._released:
+            return None
+        if (seen := hash((path, data))) in self._harmless:
             return None
         if reason := objection(path, data):
             named = _RENAME if reason.startswith("its name") else _TAKE_OUT

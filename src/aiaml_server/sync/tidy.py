@@ -42,7 +42,9 @@ class Tidy:
         if self._thread and self._thread.is_alive():
             return
         size, packs = self._lying_about()
-        memories = len(_entries(self._repository.base / "files"))
+        memories = 0
+        with suppress(OSError), os.scandir(self._repository.base / "files") as entries:
+            memories = sum(1 for _ in entries)
         if packs > _PACKS or size - self._left > max(_LEAST, memories * _FOR_EACH):
             self._thread = threading.Thread(target=self.run, name="tidy", daemon=True)
             self._thread.start()
