@@ -78,7 +78,7 @@ class Index:
         self._lasting = lasting
         self._lock = threading.Lock()
         self._ended = threading.Event()
-        self._freshness = Freshness(store, lasting=lasting)
+        self._freshness = Freshness(store, self._ended, lasting=lasting)
         self._recorder = Recorder(store, self._freshness, self._ended)
         self._database: Database | None = None
         self._on_disk = True
@@ -255,7 +255,6 @@ class Index:
     def close(self) -> None:
         """Stop what is going on, soon, and close the file."""
         self._ended.set()
-        self._freshness.end()
         with self._lock:
             if self._database:
                 self._database.close()
