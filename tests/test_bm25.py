@@ -223,4 +223,4 @@ def test_index_ranks_as_defined(
             for words in questions:
                 for wanted in (None, Filter(since=1767312000_000000)):
                     bank.ask(Question.of(words), wanted)
-                    bank.ask(Question.of(words), wanted, 1, 3)
+                    bank.ask(Question.of(words), wanted, slice(1, 3))

@@ -442,7 +442,7 @@ DIRECTLY = {
     "toolsets/compartments/verbs.py": {"read_bytes"},  # the file that was just read
     "toolsets/citations/store.py": {"unlink"},  # a memory; a temporary file of ours
     "toolsets/sessions/place.py": {"unlink"},  # a temporary file of ours
-    "sync/seen.py": {"unlink", "os.open"},  # O_EXCL
+    "sync/seen.py": {"unlink", "open"},  # a new file
     "sync/worktree.py": {"unlink"},
     # git's own files in git's own directory, which git itself reads in the same way.
     "sync/convert.py": {"rename"},

@@ -32,7 +32,7 @@ from aiaml_server.format import scorer
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.memory import format  # noqa: A004
 from aiaml_server.format.scorer import MAX_KEYWORD, Found, Hit, clean, every_hit, rank
-from aiaml_server.index import facets, selection, tuning
+from aiaml_server.index import checked, facets, selection, tuning
 from aiaml_server.index.checked import CheckedFile
 from aiaml_server.index.database import Database, file_of
 from aiaml_server.index.freshness import Closed
@@ -179,9 +179,10 @@ def assert_filters_hold(tested: Index, base: Path, stored: list[Memory], words: 
             )
             hits = every_hit(meant, clean(words))
             part = slice(number % 3, number % 5 or None)
-            found = tested.search(words, wanted, part.start, part.stop)
+            found = tested.search(words, wanted, part)
             assert found == Found(len(hits), hits[part])
-    assert tested.search(words, None, 0, None).hits == every_hit(Store(base).scan(), clean(words))
+    hits = every_hit(Store(base).scan(), clean(words))
+    assert tested.search(words, None, slice(None)).hits == hits
 
 
 def test_hundreds_of_keywords_and_files_give_the_same(tmp_path: Path) -> None:
@@ -228,7 +229,8 @@ def test_a_part_of_many_hits_does_not_look_up_the_others(
         for asked in (["shared"], ["x.y", "many"], ["a"]):
             looked_up[0] = 0
             hits = every_hit(meant, asked)
-            assert tested.search(asked, wanted, 30, 60) == Found(len(hits), hits[30:60]), asked
+            found = tested.search(asked, wanted, slice(30, 60))
+            assert found == Found(len(hits), hits[30:60]), asked
             assert looked_up[0] < 560
     tested.close()
 
@@ -407,7 +409,7 @@ class Life(RuleBasedStateMachine):
         """Ask either process for all that a filter means."""
         wanted = Filter.of(agent=memory.agent, topic=memory.topics[:1])
         expected = every_hit(wanted.among(Store(self.base).scan()), clean(keywords))
-        found = self.processes[which].search(keywords, wanted, 0, None)
+        found = self.processes[which].search(keywords, wanted, slice(None))
         assert found == Found(len(expected), expected)
 
     @invariant()
@@ -771,7 +773,7 @@ def test_a_search_gives_as_many_as_think_where_no_number_is_said(
         write(base, f"{number}.md", format(NOTE))
     found = bank.search(["needle"])
     assert (found.total, found.hits) == (31, bank.think(["needle"]))  # and the one of `base`
-    assert len(bank.search(["needle"], last=None).hits) == 31
+    assert len(bank.search(["needle"], part=slice(None)).hits) == 31
 
 
 def test_an_answer_does_not_hang_on_the_comparing_behind_it(
@@ -1030,7 +1032,7 @@ def test_damaged_facets_give_no_wrong_answer(bank: MemoryBank, base: Path, damag
 
 def test_facets_name_that_is_not_recorded_agrees_with_no_number() -> None:
     """Nor with a 0, by which a column may say "none": a changed file would pass as unchanged."""
-    file = CheckedFile(None, facets.TABLES, 1)
+    file = CheckedFile(None, checked.TABLES + facets.TABLES, 1)
     tables, step = facets.Facets(file), facets.Step()
     described = facets.Described((("agent", "claude"), ("user", "marco")), 7, None)
     tables.add({1: described}, step)

@@ -50,6 +50,15 @@ def test_who_only_receives_is_tidied(
     assert bob.git("fsck", "--no-dangling") == ""
 
 
+def test_what_lies_about_is_counted_while_git_packs(ada: Machine) -> None:
+    """A directory of objects that cannot be listed, as one that is gone by then, hides no pack."""
+    filled(ada, 3)
+    whole = ada.rounds.tidy._lying_about()
+    (ada.base / ".git" / "objects" / "zz").write_bytes(b"")
+    assert ada.rounds.tidy._lying_about() == whole
+    assert whole[1]
+
+
 @posix_only
 def test_a_round_does_not_wait_for_it(
     ada: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import stat
 import subprocess
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from aiaml_server import files
 from aiaml_server.errors import NotOurs
 from aiaml_server.storage import uses
 from aiaml_server.storage.derived import folder
@@ -101,6 +103,25 @@ def test_the_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     found = list(log.read())
     assert found[-1].keywords[0] == "word39"
     assert 1 < len(found) < 40
+    assert sum(path.stat().st_size for path in folder(tmp_path).iterdir()) < 12000
+
+
+def test_the_log_is_bounded_where_no_file_can_be_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some network disks have no locks: nobody's turn is waited for there."""
+
+    def no_locks(_stream: object) -> bool:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(files, "_locked", no_locks)
+    monkeypatch.setattr(uses, "MOST", 4000)
+    log = Uses(tmp_path)
+    folder(tmp_path, make=True)
+    for number in range(200):
+        log.write("tests", "think", [f"word{number}", "x" * 1000], [])
+    found = list(log.read())
+    assert found[-1].keywords[0] == "word199"
     assert sum(path.stat().st_size for path in folder(tmp_path).iterdir()) < 12000
 
 

@@ -181,33 +181,25 @@ class MemoryBank:
         return self._index.think(keywords, expired=not self._settings.hide_expired)
 
     def search(
-        self,
-        keywords: Iterable[str],
-        wanted: Filter | None = None,
-        first: int = 0,
-        last: int | None = MAX_HITS,
+        self, keywords: Iterable[str], wanted: Filter | None = None, part: slice = slice(MAX_HITS)
     ) -> Found:
-        """Return the hits `first` to `last` among the memories that are meant, and their number.
+        """Return a part of the hits among the memories that are meant, and their number.
 
         Raises:
             InvalidInput: the keywords are too many, or too long.
             StoreError: the directory cannot be read.
         """
-        return self._index.search(keywords, wanted, first, last)
+        return self._index.search(keywords, wanted, part)
 
     def ask(
-        self,
-        question: Question,
-        wanted: Filter | None = None,
-        first: int = 0,
-        last: int | None = MAX_HITS,
+        self, question: Question, wanted: Filter | None = None, part: slice = slice(MAX_HITS)
     ) -> Answer:
         """Return what answers a question in a person's words; `bm25` defines the order.
 
         Raises:
             StoreError: the directory cannot be read.
         """
-        return self._index.ask(question, wanted, first, last)
+        return self._index.ask(question, wanted, part)
 
     def recall(self, memory_ids: Iterable[str]) -> dict[str, list[Memory]]:
         """Return for each id, in the order asked and once, every memory that carries it.

@@ -296,12 +296,9 @@ def read_beginning(path: str, most: int) -> bytes:
         OSError: it is not there, or cannot be read.
     """
     _check_regular(os.lstat(path), sys.maxsize)
-    descriptor = os.open(path, os.O_RDONLY | _SAFELY)
-    try:
-        _check_regular(os.fstat(descriptor), sys.maxsize)
-        return os.read(descriptor, most)
-    finally:
-        os.close(descriptor)
+    with FileIO(os.open(path, os.O_RDONLY | _SAFELY)) as source:
+        _check_regular(os.fstat(source.fileno()), sys.maxsize)
+        return source.read(most)
 
 
 def copy_regular(path: str, target: Path, most: int) -> None:
@@ -430,12 +427,9 @@ def read_own(path: Path, most: int) -> bytes:
         NotOurs: it is no file, not ours, or larger.
         OSError: it is not there, or cannot be read.
     """
-    descriptor = open_own(path, os.O_RDONLY)
-    try:
-        size = os.fstat(descriptor).st_size
-        data = _whole(descriptor, size, most) if size <= most else b""
-    finally:
-        os.close(descriptor)
+    with FileIO(open_own(path, os.O_RDONLY)) as file:
+        size = os.fstat(file.fileno()).st_size
+        data = _whole(file.fileno(), size, most) if size <= most else b""
     if max(size, len(data)) > most:
         raise NotOurs(path, f"larger than {bound(most)}")
     return data

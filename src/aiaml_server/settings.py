@@ -127,9 +127,8 @@ def directory(variable: str, value: str) -> Path:
     try:
         path = Path(value).expanduser()
     except RuntimeError as error:
-        raise InvalidSetting(
-            variable, f"is {value!r}, but there is no such home directory"
-        ) from error
+        lacking = f"is {value!r}, but there is no such home directory"
+        raise InvalidSetting(variable, lacking) from error
     if not path.is_absolute() or "\0" in value:
         wanted = "must be an absolute path or begin with ~, because clients start servers anywhere"
         raise InvalidSetting(variable, f"is {value!r}; it {wanted}")

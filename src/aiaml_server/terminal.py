@@ -484,9 +484,8 @@ def in_bytes(count: float) -> str:
     """Return a size in words: "187 bytes", "4.7 KiB", "260 MiB"."""
     for unit in ("bytes", "KiB", "MiB"):
         if count < 1024:
-            return (
-                f"{count:.0f} {unit}" if unit == "bytes" or count >= 10 else f"{count:.1f} {unit}"
-            )
+            places = 0 if unit == "bytes" or count >= 10 else 1
+            return f"{count:.{places}f} {unit}"
         count /= 1024
     return f"{count:,.1f} GiB"
 

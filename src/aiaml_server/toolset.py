@@ -7,8 +7,8 @@ server.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -178,12 +178,6 @@ Changed = Callable[[str], None]
 """Told the address of a watched resource that has changed; may be called from any thread."""
 
 
-@contextmanager
-def nothing_to_open(_changed: Changed) -> Iterator[None]:
-    """Open and close nothing."""
-    yield
-
-
 class Toolset(NamedTuple):
     """What the server serves of one memory system.
 
@@ -202,7 +196,7 @@ class Toolset(NamedTuple):
     tools: Sequence[Tool]
     resources: Sequence[Resource] = ()
     prompts: Sequence[Prompt] = ()
-    opened: Callable[[Changed], AbstractContextManager[Any]] = nothing_to_open
+    opened: Callable[[Changed], AbstractContextManager[Any]] = nullcontext
 
 
 Level = Literal["ok", "warning", "error"]

@@ -13,14 +13,14 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 from aiaml_server.errors import NotOurs, Nowhere
 from aiaml_server.files import check_own, open_own, own_directory, remove_own
 from aiaml_server.server.greeting import LISTS, Greeting, begin_of
 from aiaml_server.storage.derived import cache_directory, key
-from aiaml_server.toolset import Manifest, at, nothing_to_open
+from aiaml_server.toolset import Manifest, at
 from aiaml_server.toolsets import OWN, manifest
 
 _PROCESSOR_SECONDS = 10  # one or two are needed
@@ -119,9 +119,7 @@ async def _answers(manifests: Sequence[Manifest]) -> dict[str, str]:
     from aiaml_server.server.protocol import Server  # noqa: PLC0415
 
     told = _told(manifests)
-    built = [
-        at(each.build)(each.values(told))._replace(opened=nothing_to_open) for each in manifests
-    ]
+    built = [at(each.build)(each.values(told))._replace(opened=nullcontext) for each in manifests]
     found: dict[str, str] = {}
     for version in (*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS):
         shaken = version in HANDSHAKE_PROTOCOL_VERSIONS

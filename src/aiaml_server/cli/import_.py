@@ -157,7 +157,7 @@ def _remark_likely(bank: MemoryBank, plan: Plan) -> None:
         words = _words(each.memory.content)
         if len(words) < _FEW:
             continue
-        hits = bank.ask(Question.of(list(words)[:_ASKED]), last=_NEAREST).found.hits
+        hits = bank.ask(Question.of(list(words)[:_ASKED]), part=slice(_NEAREST)).found.hits
         near = [one for found in bank.recall(hit.id for hit in hits).values() for one in found]
         for memory in near:
             theirs = _words(memory.content)

@@ -340,13 +340,13 @@ def search(
         hint = "; `aiaml list` lists without one" if wanted else ""
         raise InvalidInput("WORD", f"must be a word to look for{hint}")
     part = Part(limit, page, everything)
-    first, last = (0, None) if pick else (part.first, part.last)
+    some = slice(None) if pick else slice(part.first, part.last)
     answer: Answer | None = None
     with opened() as bank:
         if as_agent:
-            found = bank.search(clean(rest), wanted, first, last)
+            found = bank.search(clean(rest), wanted, some)
         else:
-            answer = bank.ask(Question.of(rest), wanted, first, last)
+            answer = bank.ask(Question.of(rest), wanted, some)
             found = answer.found
         hits = [
             Shown(hit, memory, answer)

@@ -148,14 +148,9 @@ def _spelled(text: str) -> dict[str, bool]:
     return spelled
 
 
-def level(characters: int) -> int:
-    """Return a length on a scale of eight steps from one to the double, below 200 for any."""
-    return round(_STEPS * log2(1 + characters))
-
-
 def length(searched: Fields) -> int:
-    """Return a memory's level: that of the characters of all its fields."""
-    return level(sum(len(text) for _, text in searched))
+    """Return a memory's length on a scale of eight steps from one to the double, below 200."""
+    return round(_STEPS * log2(1 + sum(len(text) for _, text in searched)))
 
 
 class Answer(NamedTuple):

@@ -87,8 +87,11 @@ def _is_plain(text: str) -> bool:
 def _mark(found: re.Match[str]) -> str:
     if found[0] == "\r\n":
         return "\n"
-    if found[0] in _IN_CONTEXT and _belongs(found[0], *_neighbours(found)):
-        return found[0]
+    if found[0] in _IN_CONTEXT:
+        start, end = found.span()
+        before, after = found.string[max(start - 1, 0) : start], found.string[end : end + 1]
+        if _belongs(found[0], before, after):
+            return found[0]
     return code_point(found[0])
 
 
@@ -96,11 +99,6 @@ _JOINERS = "\u200c\u200d"
 _EMOJI_FORMS = "\ufe0e\ufe0f"
 _IDEOGRAPH_FORMS = range(0xE0100, 0xE01F0)
 _IN_CONTEXT = frozenset([*_JOINERS, *_EMOJI_FORMS, *map(chr, _IDEOGRAPH_FORMS)])
-
-
-def _neighbours(found: re.Match[str]) -> tuple[str, str]:
-    start, end = found.span()
-    return found.string[max(start - 1, 0) : start], found.string[end : end + 1]
 
 
 @lru_cache

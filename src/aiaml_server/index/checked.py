@@ -8,7 +8,7 @@ file (`verified`), and what was read is kept for as long; both end together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ MASK = (1 << 32) - 1
 KINDS = ("unindexed", "texts", "order", "facets", "ends", "vocabulary")
 """What has a sum over all rows."""
 
-_TABLE = "CREATE TABLE sums (kind PRIMARY KEY, sum);" + "".join(
+TABLES = "CREATE TABLE sums (kind PRIMARY KEY, sum);" + "".join(
     f"INSERT INTO sums VALUES ('{kind}', 0);" for kind in KINDS
 )
 
@@ -53,19 +53,8 @@ class Verified:
 class CheckedFile(SharedFile):
     """One open database with its sums. Its user holds a lock: no method may run twice at a time."""
 
-    def __init__(
-        self,
-        path: Path | None,
-        tables: str,
-        version: int,
-        *,
-        hurried: Callable[[], bool] = lambda: False,
-        local: bool = False,
-    ) -> None:
-        """Open the file, as `SharedFile` does; without a path, a database in memory."""
-        self.verified = Verified()
-        self._verified_at: tuple[int, ...] = ()  # what `_state` said then
-        super().__init__(path, _TABLE + tables, version, hurried=hurried, local=local)
+    verified: Verified
+    _verified_at: tuple[int, ...] = ()  # what `_state` said then
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -82,8 +71,8 @@ class CheckedFile(SharedFile):
             yield
         self._verified_at = (others, *self._state())  # our own writing harms nothing
 
-    def rolled_back(self) -> None:
-        """Forget what may have been read of a transaction that came to nothing."""
+    def begin_anew(self) -> None:
+        """Believe nothing, and forget what was read."""
         self.verified = Verified()
 
     def renew(self, path: Path) -> None:
@@ -97,7 +86,7 @@ class CheckedFile(SharedFile):
         """Begin anew if somebody else has written; return what `changed_by_others` says."""
         others = self.changed_by_others()
         if self._verified_at != (others, *self._state()):
-            self.verified = Verified()
+            self.begin_anew()
             self._verified_at = (others, *self._state())
         return others
 

@@ -20,10 +20,9 @@ from itertools import islice
 from pathlib import Path
 from zlib import crc32
 
-from aiaml_server.files import Lock
 from aiaml_server.format.memory import Memory
 from aiaml_server.format.scorer import fields
-from aiaml_server.index import facets, postings, tuning
+from aiaml_server.index import checked, facets, postings, tuning
 from aiaml_server.index.checked import CheckedFile, sum_of
 from aiaml_server.index.facets import Described, Facets, Step
 from aiaml_server.index.postings import Postings
@@ -44,14 +43,14 @@ from aiaml_server.index.tokens import Batch, about, tokenize
 from aiaml_server.index.tuning import SEGMENT
 from aiaml_server.index.view import View, last_doc, order_sum, unindexed
 from aiaml_server.moments import instant
-from aiaml_server.storage.sqlite import PATIENCE, TRY, files_of
+from aiaml_server.storage.sqlite import files_of
 from aiaml_server.storage.store import Stamp
 
 SCHEMA = 11
 _SUFFIX = ".sqlite"
 _NAME = re.compile(r"[0-9]{1,6}-[0-9a-f]{8}(?:-[0-9a-f]{8})?\.sqlite")
 
-_TABLES = f"""
+_TABLES = f"""{checked.TABLES}
 CREATE TABLE directory (modified, changed, inode, size);
 INSERT INTO directory VALUES (0, 0, 0, 0);
 CREATE TABLE files (
@@ -96,17 +95,6 @@ def file_of(directory: Path) -> Path:
         names = []
     there = [name for name in names if name.startswith(prefix) and _NAME.fullmatch(name)]
     return directory / (min(there) if there else f"{prefix}{os.urandom(4).hex()}{_SUFFIX}")
-
-
-@contextmanager
-def making(directory: Path) -> Iterator[None]:
-    """Have processes that find no file there wait while one of them makes it.
-
-    Each would make one of its own otherwise, and index all memories into it. Where there is no
-    lock, or its holder was stopped, that is what happens.
-    """
-    with Lock(directory / "lock").held(PATIENCE * TRY):
-        yield
 
 
 @cache
@@ -268,9 +256,8 @@ class Database(CheckedFile):
                 waiting.append((doc, sum(map(len, columns))))
         self.sql.executemany(_ADD_FILE, files)
         self.sql.executemany(_ADD_TEXT, texts)
-        self.verified.docs[first : first + len(files)] = bytes([ROW | TEXT | TIE_BREAK]) * len(
-            files
-        )
+        agreed = bytes([ROW | TEXT | TIE_BREAK]) * len(files)
+        self.verified.docs[first : first + len(files)] = agreed
         self._leave(waiting)
         self._facets.add(described, step)
         self.change_sum("order", order_sum(self, "files WHERE id >= ?", (first,)))
@@ -322,9 +309,8 @@ class Database(CheckedFile):
             self._postings.remove(segment, {doc % SEGMENT for doc in its}, terms)
         self._facets.remove(docs)
         self.change_sum("texts", -sum(each for _, each in self.read_some(_TEXT_SUMS, docs)))
-        self.change_sum(
-            "order", -sum(order_sum(self, "files WHERE id = ?", (doc,)) for doc in docs)
-        )
+        in_order = sum(order_sum(self, "files WHERE id = ?", (doc,)) for doc in docs)
+        self.change_sum("order", -in_order)
         for table in ("files", "texts"):
             self.sql.executemany(f"DELETE FROM {table} WHERE id = ?", [(doc,) for doc in docs])
         for doc in docs:

@@ -123,11 +123,6 @@ class Facets:
             marks[doc] = 255
         return bytes(marks)
 
-    def where(self, wanted: Filter) -> str:
-        """Return the condition on `facets` for the memories that a filter lets through."""
-        self._compare()
-        return self._where(wanted)
-
     def expired(self, at: int) -> set[int]:
         """Return the documents that no longer hold at a moment."""
         return {doc for doc, moment in self._ends().items() if moment < at}
@@ -141,7 +136,12 @@ class Facets:
         ends: dict[int, int] = kept["ends"]
         return ends
 
-    def _where(self, wanted: Filter) -> str:
+    def where(self, wanted: Filter) -> str:
+        """Return the condition for memories that a filter lets through; compare the rows first."""
+        if "facets" not in self._file.verified.kinds:
+            execute = self._file.sql.execute
+            total = sum_of(execute(_ROWS)) + sum_of(execute(_NAMES)) + _sum_of_uses(execute(_USES))
+            self._file.compare_sum("facets", total)
         conditions = [self._among]
         if wanted.expired is not None:
             self._ends()
@@ -178,30 +178,23 @@ class Facets:
         )
         return [number for (number,) in found]
 
-    def _compare(self) -> None:
-        if "facets" not in self._file.verified.kinds:
-            execute = self._file.sql.execute
-            total = sum_of(execute(_ROWS)) + sum_of(execute(_NAMES)) + _sum_of_uses(execute(_USES))
-            self._file.compare_sum("facets", total)
-
     # --- counted ------------------------------------------------------------------------------
 
     def extent(self, wanted: Filter) -> tuple[int, int] | None:
         """Return the first and the last moment of what a filter lets through at any time."""
-        self._compare()
         ends = "SELECT min(instant), max(instant) FROM facets"
         ((first, last),) = self._file.read(f"{ends} WHERE {self._in_picture(wanted)}")
         return None if first is None else (first, last)
 
     def _in_picture(self, wanted: Filter) -> str:
         at_any_time = wanted._replace(since=None, until=None)
-        return f"{self._where(at_any_time)} AND instant > 0 AND instant < {_FAR}"
+        return f"{self.where(at_any_time)} AND instant > 0 AND instant < {_FAR}"
 
     def counts(self, wanted: Filter, borders: Borders) -> Counts:
         """Count what a filter lets through, and that of any time between borders."""
         between = borders(self.extent(wanted))
         anyone = wanted._replace(agent=""), wanted._replace(user="")
-        where = self._where(wanted)
+        where = self.where(wanted)
         count = self._one(f"SELECT count(*) FROM facets WHERE {where}")
         written = self._written()
         topics = self._topics(where, count)
@@ -234,12 +227,12 @@ class Facets:
         everyone = self._among == "1" and not wanted
         if everyone or len(uses) > _FEW_PEOPLE:
             return uses if everyone else self._grouped(field, wanted)
-        text = self._text(f"';' || {field} || ';'", self._where(wanted))
+        text = self._text(f"';' || {field} || ';'", self.where(wanted))
         return Counter({number: text.count(f";{number};") for number in uses})
 
     def _grouped(self, field: str, wanted: Filter) -> Counter[int]:
         rows = self._file.read(
-            f"SELECT {field}, count(*) FROM facets WHERE {self._where(wanted)} GROUP BY {field}"
+            f"SELECT {field}, count(*) FROM facets WHERE {self.where(wanted)} GROUP BY {field}"
         )
         return Counter(dict(rows))
 

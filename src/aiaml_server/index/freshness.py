@@ -14,6 +14,7 @@ Nobody tells of a change; before each answer it is looked for, in three steps:
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterable, Iterator
 
@@ -32,9 +33,10 @@ class Closed(AiamlError):  # noqa: N818
 class Freshness:
     """Finds the files of a store that may differ from a database. Its user holds a lock."""
 
-    def __init__(self, store: Store, *, lasting: bool = True) -> None:
-        """Make it for a store; `lasting` says whether it pays to watch the directory."""
+    def __init__(self, store: Store, ended: threading.Event, *, lasting: bool) -> None:
+        """Make it for a store; `lasting` says whether it pays to watch, `ended` that it closes."""
         self._store = store
+        self._ended = ended
         self._lasting = lasting
         self._watch = Watch()
         self._database: Database | None = None  # that was last brought up to date
@@ -43,7 +45,6 @@ class Freshness:
         self._swept_at: float | None = None
         self._comparing = 0.0
         self._suspected: set[str] = set()
-        self._ended = False
 
     def changes(self, database: Database, directory: Stamp) -> Iterator[set[str]]:
         """Yield the names of files that may differ from what is recorded, or be new or gone.
@@ -56,7 +57,7 @@ class Freshness:
             directory: the directory's stamp of now.
 
         Raises:
-            Closed: `end` was called.
+            Closed: the index was closed meanwhile.
             StoreError: the directory cannot be read.
         """
         before = self._current if database is self._database else None
@@ -84,7 +85,7 @@ class Freshness:
         """Compare all files."""
         began = time.thread_time()
         new = set(self._store.names(missing_ok=False))  # it was there a moment ago
-        changed = self._differing(database.known(), new)
+        changed = self.differing(database.known(), new)
         self._comparing = time.thread_time() - began
         self._swept_at = time.perf_counter()
         return changed | new
@@ -126,17 +127,19 @@ class Freshness:
         """Have files looked at again before the next answer."""
         self._suspected |= names
 
-    def differing(self, known: Iterable[tuple[str, Stamp]]) -> set[str]:
-        """Return the files that are not as they are known. Needs no lock."""
-        return self._differing(known, set())
+    def differing(
+        self, known: Iterable[tuple[str, Stamp]], names: set[str] | None = None
+    ) -> set[str]:
+        """Return the files that are not as they are known; take what is known out of `names`.
 
-    def _differing(self, known: Iterable[tuple[str, Stamp]], names: set[str]) -> set[str]:
-        """Return the files that are not as they are known; take what is known out of `names`."""
+        Needs no lock.
+        """
         found = set()
         for name, stamp in known:
-            if self._ended:
+            if self._ended.is_set():
                 raise Closed("the index is closed")
-            names.discard(name)
+            if names:
+                names.discard(name)
             if self._store.stamp(name) != stamp:
                 found.add(name)
         return found
@@ -150,10 +153,6 @@ class Freshness:
     def lacks_watch(self) -> bool:
         """Whether a system that could tell what was touched has nothing left to do it with."""
         return not self._watch.begun and is_local(self._store.directory)
-
-    def end(self) -> None:
-        """Have what is going on raise `Closed`, soon. Needs no lock."""
-        self._ended = True
 
     def close(self) -> None:
         """Watch the directory no more."""

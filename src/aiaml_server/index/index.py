@@ -18,7 +18,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TypeVar
@@ -31,23 +31,17 @@ from aiaml_server.format.memory import Memory
 from aiaml_server.format.scorer import MAX_HITS, Found, Hit, every_hit, newest_first, ordered, rank
 from aiaml_server.index import tuning
 from aiaml_server.index.behind import Behind
-from aiaml_server.index.database import (
-    Database,
-    databases,
-    file_of,
-    making,
-    remove,
-    remove_others,
-)
+from aiaml_server.index.database import Database, databases, file_of, remove, remove_others
 from aiaml_server.index.facets import Borders, Counts
 from aiaml_server.index.freshness import Closed, Freshness
 from aiaml_server.index.ranking import answering, ranked
 from aiaml_server.index.recording import Recorder, give_back
+from aiaml_server.index.records import Row
 from aiaml_server.index.selection import Question, best, can_occur, every
 from aiaml_server.index.view import View
 from aiaml_server.moments import present
 from aiaml_server.storage.derived import INDEX, folder
-from aiaml_server.storage.sqlite import Busy, files_of
+from aiaml_server.storage.sqlite import PATIENCE, TRY, Busy, files_of
 from aiaml_server.storage.store import Store
 
 log = logging.getLogger(__name__)
@@ -84,7 +78,7 @@ class Index:
         self._lasting = lasting
         self._lock = threading.Lock()
         self._ended = threading.Event()
-        self._freshness = Freshness(store, lasting=lasting)
+        self._freshness = Freshness(store, self._ended, lasting=lasting)
         self._recorder = Recorder(store, self._freshness, self._ended)
         self._database: Database | None = None
         self._on_disk = True
@@ -111,8 +105,7 @@ class Index:
 
         def asked(view: View) -> list[Hit]:
             without = set() if at is None else view.facets.expired(at)
-            rows = view.rows(best(view, question, without))
-            return ordered(filter(None, map(question.hit, rows)))
+            return _hits(view, best(view, question, without), question.hit)
 
         hits = self._then_schedule(asked, by_words=True) or []
         if self._check:
@@ -122,19 +115,14 @@ class Index:
         return hits
 
     def search(
-        self,
-        keywords: Iterable[str],
-        wanted: Filter | None = None,
-        first: int = 0,
-        last: int | None = MAX_HITS,
+        self, keywords: Iterable[str], wanted: Filter | None = None, part: slice = slice(MAX_HITS)
     ) -> Found:
-        """Return all hits in the order of `think`, or a part of them, and how many there are.
+        """Return a part of the hits, in the order of `think`, and how many there are.
 
         Args:
             keywords: what to look for.
             wanted: which memories are meant; None for all.
-            first: how many hits are passed over.
-            last: before which the part ends; None for all.
+            part: which of the hits.
 
         Raises:
             InvalidInput: the keywords are too many, or too long.
@@ -142,17 +130,11 @@ class Index:
             Mismatch: the answer was checked, and is wrong.
         """
         question = Question.of(keywords)
-        part = slice(first, last)
 
         def asked(view: View) -> Found:
             marks = view.facets.marks(wanted, view.end) if wanted else None
-            total, docs = every(view, question, marks, last)
-            docs = docs[part]
-            hits: list[Hit] = []
-            for at in range(0, len(docs), tuning.PART):
-                rows = view.rows(docs[at : at + tuning.PART])
-                hits += filter(None, map(question.hit, rows))
-            return Found(total, ordered(hits))
+            total, docs = every(view, question, marks, part.stop)
+            return Found(total, _hits(view, docs[part], question.hit))
 
         found = self._then_schedule(asked, by_words=True) or Found(0, [])
         if self._check:
@@ -163,34 +145,24 @@ class Index:
         return found
 
     def ask(
-        self,
-        question: bm25.Question,
-        wanted: Filter | None = None,
-        first: int = 0,
-        last: int | None = MAX_HITS,
+        self, question: bm25.Question, wanted: Filter | None = None, part: slice = slice(MAX_HITS)
     ) -> bm25.Answer:
         """Return what answers a question in a person's words, in the order of `bm25`.
 
         Args:
             question: what is asked.
             wanted: which memories are meant; None for all.
-            first: how many hits are passed over.
-            last: before which the part ends; None for all.
+            part: which of the hits.
 
         Raises:
             StoreError: the directory cannot be read.
             Mismatch: the answer was checked, and is wrong.
         """
-        part = slice(first, last)
 
         def asked(view: View) -> bm25.Answer:
             marks = view.facets.marks(wanted, view.end) if wanted else None
-            best = ranked(view, question, marks, last)
-            docs = [*best.scores][part]
-            hits: list[Hit] = []
-            for at in range(0, len(docs), tuning.PART):
-                hits += map(best.hit, view.rows(docs[at : at + tuning.PART]))
-            found = Found(best.total, ordered(hits))
+            best = ranked(view, question, marks, part.stop)
+            found = Found(best.total, _hits(view, [*best.scores][part], best.hit))
             return bm25.Answer(found, best.question, best.collection, best.apart)
 
         answer = self._then_schedule(asked, by_words=True) or bm25.rank([], question)
@@ -283,7 +255,6 @@ class Index:
     def close(self) -> None:
         """Stop what is going on, soon, and close the file."""
         self._ended.set()
-        self._freshness.end()
         with self._lock:
             if self._database:
                 self._database.close()
@@ -413,9 +384,14 @@ class Index:
         return self._database
 
     def _made(self) -> Database:
-        """Open the file that is used now; make it where there is none."""
+        """Open the file that is used now; make it where there is none.
+
+        Processes that find none wait while one of them makes it: each would make one of its own
+        otherwise, and index all memories into it, which is what happens where there is no lock.
+        """
         place = folder(self._store.base, make=True)
-        with nullcontext() if file_of(place).exists() else making(place):
+        lock = Lock(place / "lock")
+        with nullcontext() if file_of(place).exists() else lock.held(PATIENCE * TRY):
             file = file_of(place)
             database = self._database_in(file)
         remove_others(file, tuning.STALE_SECONDS)
@@ -533,6 +509,14 @@ class Index:
                 found.append((name, self._store.read(name)))
         found = [(name, memory) for name, memory in found if memory.id == memory_id]
         return sorted(found, key=lambda each: newest_first(each[1].timestamp))
+
+
+def _hits(view: View, docs: Sequence[int], hit: Callable[[Row], Hit | None]) -> list[Hit]:
+    """Return the hits of memories in the order of an answer; never are all texts held at once."""
+    hits: list[Hit] = []
+    for at in range(0, len(docs), tuning.PART):
+        hits += filter(None, map(hit, view.rows(docs[at : at + tuning.PART])))
+    return ordered(hits)
 
 
 def _is_still(path: Path) -> bool:

@@ -81,7 +81,7 @@ class Postings:
         self._file.verified.terms.update(terms)
 
     def some(self, terms: Iterable[int]) -> list[Posting]:
-        """Return the postings of some terms in the middle segment alone, for an estimate."""
+        """Return the postings of some terms of the middle segment, unchecked, for an estimate."""
         ((last,),) = self._file.read(_LAST_SEGMENT)
         return list(self._in_segments(terms, last // 2, last // 2))
 

@@ -131,7 +131,7 @@ def rarest(view: View, question: Question, room: int) -> Question:
     if segments * SEGMENT * len(question.words) <= room:
         return question
     terms = [_terms(view, question, number) for number in range(len(question.words))]
-    some = view.some_postings({*chain.from_iterable(terms)})
+    some = view.postings.some({*chain.from_iterable(terms)})
     sizes = {term: min(len(totals) // 2, SEGMENT) for _, term, totals, _ in some}
     places = [segments * sum([sizes.get(term, 0) for term in each]) for each in terms]
     kept: list[int] = []
@@ -205,7 +205,7 @@ def _times(view: View, question: Question, number: int) -> _Times:
 def _added_up(view: View, terms: Iterable[int]) -> BySegment:
     """Return how often terms stand in memories, those of the topics once more."""
     found: defaultdict[int, list[bytes]] = defaultdict(list)
-    for segment, _, totals, topics in view.postings(set(terms)):
+    for segment, _, totals, topics in view.postings.find(set(terms)):
         found[segment] += [totals, topics] if topics else [totals]
     return {segment: added_up(each) for segment, each in found.items()}
 
@@ -322,7 +322,9 @@ def _best(shares: _Shares, levels: BySegment, texts: Texts, most: int | None) ->
     while (enough := shares.of_score(lowest)) < end:
         least = min(max(shares.highest(wanted), enough), end - 1) if wanted else 1
         scores.update(_scores(shares, levels, shares.between(least, end)))
-        lowest, end = _lowest(scores, most), least
+        if most and len(scores) >= most:
+            lowest = sorted(scores.values())[-most]
+        end = least
         wanted = most and max(len(scores), most) * _MORE
     return {number: each for number, each in scores.items() if each >= lowest}
 
@@ -397,11 +399,6 @@ _LOW = (1 << _POINTS) - 1
 def _scored(both: int, whole: int) -> int:
     """Return the score of points with the rarity of the words above them, as one number."""
     return (both & _LOW) * (both >> _POINTS) // whole
-
-
-def _lowest(scores: Mapping[int, int], most: int | None) -> int:
-    """Return the lowest of the `most` highest scores; 0 where there are no more, or all count."""
-    return sorted(scores.values())[-most] if most and len(scores) >= most else 0
 
 
 def _newest(view: View, scores: Mapping[int, int], most: int | None) -> dict[int, int]:

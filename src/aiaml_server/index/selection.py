@@ -172,7 +172,7 @@ def _accumulated(view: View, words: Iterable[str]) -> defaultdict[int, Accumulat
             vocabulary = view.vocabulary
             times = {term: 0 for term, _ in matching(vocabulary, keyword, begins=True, ends=True)}
             whole = next(iter(times), None)
-        for segment, term, totals, topics in view.postings(times):
+        for segment, term, totals, topics in view.postings.find(times):
             accumulators[segment].add(totals, times[term] + (term == whole))
             if topics:
                 accumulators[segment].add(topics, times[term])
@@ -258,7 +258,7 @@ def _bounds(view: View, keyword: str) -> tuple[BySegment, bool]:
 def _most(view: View, times: Mapping[int, int]) -> BySegment:
     """Return the most that terms can score, each so many times: were all of it whole words."""
     accumulators: defaultdict[int, Accumulator] = defaultdict(Accumulator)
-    for segment, term, totals, topics in view.postings(times):
+    for segment, term, totals, topics in view.postings.find(times):
         accumulators[segment].add(totals, 2 * times[term])
         if topics:
             accumulators[segment].add(topics, times[term])

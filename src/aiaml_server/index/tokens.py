@@ -78,7 +78,8 @@ def tokenize(text: str) -> list[bytes]:
     data = text.encode("utf-8", "surrogatepass")
     kinds = set(data.translate(None, _ASCII).decode("utf-8", "surrogatepass"))
     if len(kinds) > tuning.KINDS:
-        return _encoded(_WORD.findall(text) + _SIGNS.findall(text))
+        terms = _WORD.findall(text) + _SIGNS.findall(text)
+        return [each.encode("utf-8", "surrogatepass") for each in terms]
     words = signs = data
     for kind in kinds:
         encoded, in_words, in_signs = _kind(kind)
@@ -120,14 +121,6 @@ def about(searched: Fields) -> list[bytes]:
     return [LENGTH] * length(searched) + [name_of(each) for each in tokenize(f"{user}\n{agent}")]
 
 
-def _encoded(texts: Iterable[str]) -> list[bytes]:
-    return [text.encode("utf-8", "surrogatepass") for text in texts]
-
-
-def _no_ids() -> LocalIds:
-    return array("H")
-
-
 def _has_long_word(text: str) -> bool:
     """Say whether a text may have a term that is too long; only one without spaces has.
 
@@ -147,8 +140,8 @@ class Batch:
     """
 
     def __init__(self) -> None:
-        self.totals: defaultdict[bytes, LocalIds] = defaultdict(_no_ids)
-        self.topics: defaultdict[bytes, LocalIds] = defaultdict(_no_ids)
+        self.totals: defaultdict[bytes, LocalIds] = defaultdict(lambda: array("H"))
+        self.topics: defaultdict[bytes, LocalIds] = defaultdict(lambda: array("H"))
 
     def add(self, local_id: int, searched: Fields) -> bool:
         """Tokenize a text's fields; False, and nothing is added, where that does not pay.

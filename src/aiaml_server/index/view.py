@@ -17,7 +17,7 @@ from aiaml_server.format.scorer import Fields
 from aiaml_server.index import tuning
 from aiaml_server.index.checked import CheckedFile, sum_of
 from aiaml_server.index.facets import Facets
-from aiaml_server.index.postings import Posting, Postings
+from aiaml_server.index.postings import Postings
 from aiaml_server.index.records import (
     ROW,
     TEXT,
@@ -77,6 +77,7 @@ class View:
 
     Attributes:
         end: the number that all documents are below.
+        postings: where terms stand.
         facets: agents, users, topics and times.
         given_out: names and stamps of the memories that the answer is made of.
     """
@@ -85,7 +86,7 @@ class View:
         self.facets = facets
         self.given_out: list[tuple[str, Stamp]] = []
         self._file = file
-        self._postings = postings
+        self.postings = postings
         self._verified = file.verified
         self._terms: dict[tuple[bytes, bool], list[tuple[int, bytes]]] = {}
         self.end = last_doc(file) + 1
@@ -96,7 +97,7 @@ class View:
     @cached_property
     def vocabulary(self) -> list[Block]:
         """All terms, block by block."""
-        return self._postings.vocabulary()
+        return self.postings.vocabulary()
 
     def beginning(self, start: str) -> list[tuple[int, bytes]]:
         """Return the terms that begin so, with their numbers; found once."""
@@ -140,14 +141,6 @@ class View:
         return bool(sizes) and many
 
     # --- by words -------------------------------------------------------------------------------
-
-    def postings(self, terms: AbstractSet[int] | Mapping[int, int]) -> Iterator[Posting]:
-        """Return the postings of some terms, in all segments."""
-        return self._postings.find(terms)
-
-    def some_postings(self, terms: Iterable[int]) -> list[Posting]:
-        """Return the postings of some terms in one segment alone, unchecked, for an estimate."""
-        return self._postings.some(terms)
 
     def rows(self, docs: Iterable[int]) -> list[Row]:
         """Return memories that the answer is made of, in no order."""

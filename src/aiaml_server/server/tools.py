@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, cast
 
@@ -18,7 +17,7 @@ from aiaml_server.format.scorer import WANTED as KEYWORDS_RULE
 from aiaml_server.format.scorer import clean
 from aiaml_server.settings import Settings
 from aiaml_server.storage.chosen import chosen_remote
-from aiaml_server.toolset import CRASHED, Answer, Changed, Tool, Toolset, client
+from aiaml_server.toolset import CRASHED, Answer, Tool, Toolset, client
 
 # --- shapes -----------------------------------------------------------------------------------
 
@@ -176,12 +175,6 @@ def toolset(settings: Settings) -> Toolset:
     """Return the three tools of the specification, on the memories of `settings.base`."""
     bank = MemoryBank(settings)
     tools = MemoryTools(bank)
-
-    @contextmanager
-    def opened(_changed: Changed) -> Iterator[None]:
-        with bank.opened():
-            yield
-
     return Toolset(
         instructions=INSTRUCTIONS,
         brief=BRIEF,
@@ -221,7 +214,7 @@ def toolset(settings: Settings) -> Toolset:
                 lenient=True,
             ),
         ),
-        opened=opened,
+        opened=lambda _changed: bank.opened(),
     )
 
 

@@ -10,6 +10,7 @@ database to another, so no journal of ours ends so.
 from __future__ import annotations
 
 import os
+from io import FileIO
 from pathlib import Path
 
 from aiaml_server.errors import NotOurs
@@ -43,12 +44,9 @@ def _ending(path: Path) -> bytes:
 
     Another process may begin it between two steps here, and it begins with the same bytes.
     """
-    descriptor = open_own(path, os.O_RDONLY)
-    try:
-        size = os.fstat(descriptor).st_size
+    with FileIO(open_own(path, os.O_RDONLY)) as journal:
+        size = journal.seek(0, os.SEEK_END)
         if size < _SHORTEST:
             return b""
-        os.lseek(descriptor, size - len(_SUPER), os.SEEK_SET)
-        return os.read(descriptor, len(_SUPER))
-    finally:
-        os.close(descriptor)
+        journal.seek(size - len(_SUPER))
+        return journal.read(len(_SUPER))

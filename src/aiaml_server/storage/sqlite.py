@@ -94,6 +94,7 @@ class SharedFile:
             OSError: the file cannot be created.
         """
         self.path = path
+        self.begin_anew()
         self._hurried = hurried
         self._boot = boot() if local and path else ""
         self._wrote = False
@@ -190,13 +191,13 @@ class SharedFile:
             yield
             self.patiently("COMMIT")
         except BaseException:
-            self.rolled_back()
+            self.begin_anew()
             with suppress(sqlite3.Error):
                 self.sql.execute("ROLLBACK")
             raise
 
-    def rolled_back(self) -> None:
-        """Forget what was kept in memory of a transaction that came to nothing."""
+    def begin_anew(self) -> None:
+        """Forget what is kept in memory: at the beginning, and of what came to nothing."""
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,9 +35,6 @@ _LEFTOVER_SECONDS = 3600.0
 _TICK = 50_000_000  # nanoseconds: several times the usual 1 to 10 ms
 _COARSE_TICK = 2_500_000_000  # where only whole seconds are counted
 _MOST = (1 << 63) - 1  # that a database takes; a time after 2262 and some inodes are above
-
-
-_WITHOUT_LOCK = "Stored %s without the lock on %s, which could not be acquired"
 
 
 class Stamp(NamedTuple):
@@ -107,15 +104,32 @@ class Store:
         Raises:
             StoreError: the disk refused; nothing was left behind.
         """
+        with self._adding("a memory"):
+            while memory.id in self._ids:
+                memory = memory.with_new_id()
+            write_atomic(self.directory / memory.file_name, format(memory).encode())
+            self._ids.add(memory.id)
+        return memory
+
+    @contextmanager
+    def _adding(self, what: str) -> Iterator[None]:
+        """Know all ids inside the `with`, and add no memory beside another process."""
         self._make_directories()
         try:
             with self._lock.held(LOCK_SECONDS) as hold:
-                stored = self._add(memory, alone=hold.alone)
+                if not hold.alone or self._ids_stamp != self.stamp():
+                    names = os.listdir(self.directory)  # noqa: PTH208 (names, not paths)
+                    self._ids = set(map(id_in, names))
+                    remove_left(self.directory, names, _LEFTOVER_SECONDS)
+                yield
+                self._ids_stamp = None
+                with suppress(StoreError):  # what was stored is stored, whatever becomes of this
+                    self._ids_stamp = self.stamp()
         except OSError as error:
             raise StoreError("write in", self.directory, error) from error
         if not hold.had:
-            log_of(__name__).warning(_WITHOUT_LOCK, "a memory", self.base)
-        return stored
+            without = "Stored %s without the lock on %s, which could not be acquired"
+            log_of(__name__).warning(without, what, self.base)
 
     def _make_directories(self) -> None:
         try:
@@ -123,26 +137,6 @@ class Store:
             make_directory(self.directory)
         except OSError as error:
             raise StoreError("create", error.filename or self.directory, error) from error
-
-    def _add(self, memory: Memory, *, alone: bool) -> Memory:
-        self._know_ids(alone=alone)
-        while memory.id in self._ids:
-            memory = memory.with_new_id()
-        write_atomic(self.directory / memory.file_name, format(memory).encode())
-        self._ids.add(memory.id)
-        self._note_stamp()
-        return memory
-
-    def _know_ids(self, *, alone: bool) -> None:
-        if not alone or self._ids_stamp is None or self._ids_stamp != self.stamp():
-            names = os.listdir(self.directory)  # noqa: PTH208 (names, not paths)
-            self._ids = set(map(id_in, names))
-            remove_left(self.directory, names, _LEFTOVER_SECONDS)
-
-    def _note_stamp(self) -> None:
-        self._ids_stamp = None
-        with suppress(StoreError):  # what was stored is stored, whatever becomes of this
-            self._ids_stamp = self.stamp()
 
     def add_all(self, memories: Iterable[Memory], stored: Callable[[Memory], object]) -> None:
         """Store new memories, as `add` does each, but durable all in one step.
@@ -154,21 +148,12 @@ class Store:
         Raises:
             StoreError: the disk refused; nothing was left behind but what `stored` was given.
         """
-        self._make_directories()
-        try:
-            with self._lock.held(LOCK_SECONDS) as hold:
-                self._add_all(memories, stored, alone=hold.alone)
-        except OSError as error:
-            raise StoreError("write in", self.directory, error) from error
-        if not hold.had:
-            log_of(__name__).warning(_WITHOUT_LOCK, "memories", self.base)
+        with self._adding("memories"):
+            self._add_all(memories, stored)
 
-    def _add_all(
-        self, memories: Iterable[Memory], stored: Callable[[Memory], object], *, alone: bool
-    ) -> None:
+    def _add_all(self, memories: Iterable[Memory], stored: Callable[[Memory], object]) -> None:
         from concurrent.futures import Future, ThreadPoolExecutor  # noqa: PLC0415 (no server's)
 
-        self._know_ids(alone=alone)
         drafts: list[tuple[Memory, Future[Path]]] = []
         named = 0
         try:
@@ -193,7 +178,6 @@ class Store:
             for memory, _ in drafts[named : named + 1]:  # Ctrl-C between its name and our count
                 if os.path.lexists(self._path(memory.file_name)):
                     stored(memory)
-            self._note_stamp()
 
     def replace(self, name: str, before: str | None, after: str | None) -> None:
         """Change the text of the file `name`; None stands for no file. It is durable on return.
@@ -312,7 +296,17 @@ class Store:
             MalformedFile: it is no text, or no file that could be a memory.
             StoreError: no file can be opened now.
         """
-        return _text(self._path(name))
+        path = self._path(name)
+        try:
+            return read_regular(path, MAX_FILE).decode("utf-8")
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):  # our trouble, not the file's
+                raise StoreError("read", path, error) from error
+            raise MalformedFile([f"it cannot be read: {(error.strerror or '').lower()}"]) from error
+        except UnicodeDecodeError as error:
+            raise MalformedFile([f"byte {error.start} is not UTF-8"]) from error
 
     def present(self, name: str) -> str | None:
         """Return the text of a file, as `text` does; None where there is none."""
@@ -363,17 +357,3 @@ class Store:
 def id_in(name: str) -> str:
     """Return the id that a file's name ends with; all of it, where it is not of our form."""
     return name.removesuffix(SUFFIX).rpartition("_")[2]
-
-
-def _text(path: str) -> str:
-    """Read a regular file as UTF-8, without following a link or waiting for a pipe."""
-    try:
-        return read_regular(path, MAX_FILE).decode("utf-8")
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        if error.errno in (errno.EMFILE, errno.ENFILE):  # our trouble, not the file's
-            raise StoreError("read", path, error) from error
-        raise MalformedFile([f"it cannot be read: {(error.strerror or '').lower()}"]) from error
-    except UnicodeDecodeError as error:
-        raise MalformedFile([f"byte {error.start} is not UTF-8"]) from error

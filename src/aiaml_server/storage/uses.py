@@ -166,7 +166,8 @@ class Uses:
             full = stream.tell() > MOST
         if full:
             with lock.held(_PATIENCE) as hold:
-                if hold.had and len(_bytes(place / _FILE)) > MOST:  # no other process did it
+                there = _stamp(place / _FILE)
+                if (hold.had or hold.problem) and there and there[1] > MOST:  # no other did it
                     take_name(place / _FILE, place / _OLDER)
 
     @property

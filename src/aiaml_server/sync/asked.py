@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 
 from aiaml_server.errors import MalformedFile
@@ -20,11 +21,9 @@ _MOST = 8 * 1024 * 1024
 def record(base: Path, name: str) -> None:
     """Note that the file `name` in `files/` was deleted on a person's word."""
     with suppress(OSError):  # then the deletion may have to be confirmed, and nothing is lost
-        descriptor = open_own(base / _NAME, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        try:
-            os.write(descriptor, os.fsencode(name) + b"\0")
-        finally:
-            os.close(descriptor)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        with FileIO(open_own(base / _NAME, flags), "a") as file:
+            file.write(os.fsencode(name) + b"\0")
 
 
 def recorded(base: Path) -> set[bytes]:

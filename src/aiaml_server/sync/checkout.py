@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from aiaml_server.storage.store import MAX_FILE
 from aiaml_server.sync.disk import in_chunks
 from aiaml_server.sync.repository import AT_ONCE, AT_ONCE_BYTES, Repository
 from aiaml_server.sync.status import CUT, Busy, Problem
 from aiaml_server.sync.union import Entry, is_memory
-from aiaml_server.sync.worktree import MAX_FILE, Change, Changed, bring
+from aiaml_server.sync.worktree import Change, Changed, bring
 
 _TOO_LARGE = Problem("too-large", f"it is larger than {MAX_FILE // 1024 // 1024} MiB", CUT)
 

@@ -155,13 +155,16 @@ class Git:
         private = verb != "push"
         if not private:
             fixed.extend(_PRIVATE)
+        # What is missing in a partial clone would be fetched, by a program that its configuration
+        # names; `GIT_NO_LAZY_FETCH` is known to git 2.45 and the last of each version since 2.39.
+        protocols = {} if verb in REMOTE_VERBS else {"GIT_ALLOW_PROTOCOL": ""}
         with self._lock:
             if self._ended:
                 raise GitFailed(verb, "not run, because the server is closing")
             process = _start(
                 self._base,
                 [*self.prefix, _program(), *fixed, *options, verb, *words],
-                {**self.variables, **_protocols(verb), **(variables or {})},
+                {**self.variables, **protocols, **(variables or {})},
                 with_input=stdin is not None,
                 private=private,
             )
@@ -196,15 +199,6 @@ class Git:
             self._ended = True
             for process in list(self._running):
                 _kill(process)
-
-
-def _protocols(verb: str) -> dict[str, str]:
-    """Return the variable by which git talks to nobody, but where that is what a command is for.
-
-    What is missing in a partial clone would be fetched, by a program that its configuration names;
-    `GIT_NO_LAZY_FETCH` is known to git 2.45 and the last of each version from 2.39 on.
-    """
-    return {} if verb in REMOTE_VERBS else {"GIT_ALLOW_PROTOCOL": ""}
 
 
 @cache
@@ -320,19 +314,13 @@ def _finish(
     seconds: float,
     meanwhile: Callable[[], object] | None,
 ) -> tuple[bytes, bytes]:
+    ended: Callable[..., tuple[bytes, bytes]] = process.communicate
     while meanwhile and seconds > _MEANWHILE_SECONDS:
         with suppress(subprocess.TimeoutExpired):
-            return _told(process, data, _MEANWHILE_SECONDS)
+            return ended(data, timeout=_MEANWHILE_SECONDS)
         seconds -= _MEANWHILE_SECONDS
         meanwhile()
-    return _told(process, data, seconds)
-
-
-def _told(
-    process: Launcher.AutoInterrupt, data: bytes | None, seconds: float
-) -> tuple[bytes, bytes]:
-    said: tuple[bytes, bytes] = process.communicate(data, timeout=seconds)
-    return said
+    return ended(data, timeout=seconds)
 
 
 def _kill(process: Launcher.AutoInterrupt) -> None:

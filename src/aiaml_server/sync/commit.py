@@ -18,7 +18,7 @@ from aiaml_server.sync.repository import AT_ONCE_BYTES, Repository
 from aiaml_server.sync.seen import Sighting
 from aiaml_server.sync.status import Busy, Missing, Problem
 from aiaml_server.sync.stream import Step
-from aiaml_server.sync.trees import Difference, empty_tree
+from aiaml_server.sync.trees import Difference
 from aiaml_server.sync.union import Copy, Entry, is_memory
 
 IMPORT_FROM = 500  # more new memories than this, where git has none yet, share a commit
@@ -91,20 +91,20 @@ def commit(repository: Repository, objection: Objection, missing: Missing = "") 
     at_work = theirs.is_at_work(state)
     at_work = at_work or (disk.moved > 0 and theirs.has_conflicts(repository.git))
     held = frozenset(repository.seen.held())
-    deletions = _Deletions((), held, None) if at_work else _decided(disk, named, held, missing)
+    deletions = _Deletions((), held, {}) if at_work else _decided(disk, named, held, missing)
     if deletions.waiting != held:
         repository.seen.hold(deletions.waiting)
     written = _write(repository, disk, head, objection, deletions.meant, None if at_work else state)
-    back = _BroughtBack(0, {})
+    brought_back, refused = 0, written.refused
     if not written.at_work:
-        back = _bring_back(repository, disk, deletions.waiting, missing)
+        brought_back, not_taken = _bring_back(repository, disk, deletions.waiting, missing)
+        refused |= not_taken
         asked.clear(repository.base, named)
         theirs.note(state)
-    refused = written.refused | back.refused
     return Committed(
         written.number,
         disk.held_back | disk.unfit | deletions.problem_by_path | refused,
-        back.number,
+        brought_back,
         written.forgotten,
         written.passed,
         frozenset(disk.held_back),
@@ -150,7 +150,7 @@ def compare(repository: Repository, head: str) -> Disk:
         certain = frozenset(seen.held() | asked.recorded(repository.base))
     arriving: dict[bytes, Entry | None] = {}
     if joining := repository.joining():  # an interrupted join has brought this, or has still to
-        changes = repository.changes(head or empty_tree(joining), joining)
+        changes = repository.changes(head, joining)
         arriving = {path: after for path, (_, after) in changes.items() if is_memory(path)}
     return Disk(repository.base, tree, here or {}, known, moved, certain, arriving)
 
@@ -163,11 +163,7 @@ class _Deletions(NamedTuple):
 
     meant: Sequence[bytes]
     waiting: frozenset[bytes]
-    problem: Problem | None
-
-    @property
-    def problem_by_path(self) -> dict[bytes, Problem]:
-        return {b"files": self.problem} if self.problem else {}
+    problem_by_path: dict[bytes, Problem]
 
 
 def _decided(disk: Disk, named: set[bytes], held: frozenset[bytes], missing: Missing) -> _Deletions:
@@ -181,13 +177,13 @@ def _decided(disk: Disk, named: set[bytes], held: frozenset[bytes], missing: Mis
     """
     deleted = disk.deleted()
     if missing:
-        return _Deletions(list(deleted) if missing == "forget" else [], frozenset(), None)
+        return _Deletions(list(deleted) if missing == "forget" else [], frozenset(), {})
     unasked = deleted.keys() - named
     if len(unasked) <= _MANY or _SHARE * len(unasked) <= len(disk.tree):
         unasked &= held
-    problem = None
+    problem = {}
     if unasked:
-        problem = Problem(
+        problem[b"files"] = Problem(
             "many-deleted",
             f"{len(unasked)} of its {len(disk.tree)} memories are gone, and so many are not "
             "forgotten unless you say so",
@@ -299,23 +295,20 @@ def _copied(
 # --- fourth: what the disk has lost ---------------------------------------------------------------
 
 
-class _BroughtBack(NamedTuple):
-    """How many memories were brought back, and what the disk did not take, each with why."""
-
-    number: int
-    refused: dict[bytes, Problem]
-
-
 def _bring_back(
     repository: Repository, disk: Disk, waiting: frozenset[bytes], missing: Missing
-) -> _BroughtBack:
-    """Have on disk what no person deleted or changed there, as the commit has it."""
+) -> tuple[int, dict[bytes, Problem]]:
+    """Have on disk what no person deleted or changed there, as the commit has it.
+
+    Returns:
+        How many memories were brought back, and what the disk did not take, each with why.
+    """
     lost = disk.missing() | (disk.deleted() if missing == "bring back" else {})
     changes: Difference = {path: (None, entry) for path, entry in lost.items()}
     changes |= disk.outdated
     done = check_out(repository, changes, disk.held_back, waiting)
     repository.seen.note({path: sighting_of(changes[path][1]) for path in done.here})
-    return _BroughtBack(sum(1 for path in done.here if changes[path][1]), done.refused)
+    return sum(1 for path in done.here if changes[path][1]), done.refused
 
 
 def sighting_of(entry: Entry | None) -> Sighting | None:

@@ -14,7 +14,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from aiaml_server.errors import AiamlError, MalformedFile
+from aiaml_server.errors import MalformedFile
 from aiaml_server.files import (
     check_git,
     check_own,
@@ -31,6 +31,7 @@ from aiaml_server.sync.forgetting.rewrite import FILE
 from aiaml_server.sync.messages import BEGIN, REASON
 from aiaml_server.sync.place import EARLIER, HIDDEN
 from aiaml_server.sync.reading import MAIN, name_of, quiet
+from aiaml_server.sync.status import Busy
 from aiaml_server.sync.trees import tree
 from aiaml_server.sync.union import is_memory
 
@@ -48,17 +49,10 @@ _KEPT = ("refs/aiaml/remote", "refs/aiaml/joining", "refs/aiaml/unpushed")
 _BY_US = (REASON.encode(), b"fast-import")  # in what git's logs say
 
 
-class Unreadable(AiamlError, OSError):  # noqa: N818
-    """The repository that an earlier version left cannot be read.
-
-    Attributes:
-        remedy: what to do about it.
-    """
-
-    remedy = (
-        "see what `git fsck` says there; or move `.git` elsewhere, and the history begins anew. "
-        "Memories are files, and none is touched."
-    )
+_UNREADABLE = (
+    "see what `git fsck` says there; or move `.git` elsewhere, and the history begins anew. "
+    "Memories are files, and none is touched."
+)
 
 
 def convert(git: Git, base: Path) -> bool:
@@ -162,16 +156,14 @@ def _in_order(ours: bytes, checked_out: bytes) -> bytes:
 
 
 def _log(directory: Path, name: str) -> bytes:
-    with suppress(OSError, MalformedFile):
-        return read_regular(str(directory / "logs" / name), _MOST)
-    return b""
+    return place.bytes_of(directory / "logs" / name, _MOST)
 
 
 def create(git: Git, base: Path, directory: Path) -> None:
     """Make our repository in `directory`, with what an earlier one in the base directory has.
 
     Raises:
-        Unreadable: that one cannot be read.
+        Busy: that one cannot be read.
         GitFailed: git could not.
         OSError: the disk refused.
     """
@@ -209,7 +201,8 @@ def _bring_over(git: Git, base: Path, directory: Path, branch: str, new: Path) -
         git.run("pack-objects", "--quiet", "--revs", pack, stdin=asked.encode(), seconds=_SECONDS)
         who = {key: quiet(git, "config", "--local", key) for key in ("user.name", "user.email")}
     except GitFailed as error:
-        raise Unreadable(f"the repository in {directory} cannot be read: {error}") from error
+        sentence = f"the repository in {directory} cannot be read: {error}"
+        raise Busy(sentence, _UNREADABLE) from error
     git.variables["GIT_DIR"] = str(new)
     steps = "".join(f"create {name} {oid}\n" for name, oid in {MAIN: tip, **kept}.items())
     git.run("update-ref", "-m", BEGIN, "--stdin", stdin=steps.encode())

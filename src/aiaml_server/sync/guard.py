@@ -12,15 +12,15 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from aiaml_server.errors import AiamlError, MalformedFile
+from aiaml_server.errors import MalformedFile
 from aiaml_server.files import make_directory, read_regular, replace_atomic
 from aiaml_server.format.leaks import objection
 from aiaml_server.sync.command import GitFailed
 from aiaml_server.sync.forgetting.erasure import erased
 from aiaml_server.sync.forgetting.rewrite import is_erased
-from aiaml_server.sync.place import HIDDEN, directory_of, git_directories
+from aiaml_server.sync.place import HIDDEN, bytes_of, directory_of, git_directories
 from aiaml_server.sync.reading import Reading
-from aiaml_server.sync.status import KEPT_LOCAL, Problem
+from aiaml_server.sync.status import KEPT_LOCAL, Busy, Problem
 from aiaml_server.sync.union import is_memory
 
 KEEP_LOCAL = ".keep-local"
@@ -48,20 +48,15 @@ _REMEMBERED = 200_000
 _MOST = 4 * 1024 * 1024
 
 
-class Untold(AiamlError, OSError):  # noqa: N818
-    """Nobody can tell what is to stay here: something else stands where a person says it.
-
-    Attributes:
-        remedy: what to do about it.
-    """
-
-    remedy = (
-        "put the file itself in its place. Nothing is committed meanwhile, since it may name "
-        "memories that are to stay on this computer."
-    )
+class Untold(Busy):
+    """Nobody can tell what is to stay here: something else stands where a person says it."""
 
     def __init__(self, path: Path, why: str) -> None:
-        super().__init__(f"{path} {why}")
+        remedy = (
+            "put the file itself in its place. Nothing is committed meanwhile, since it may name "
+            "memories that are to stay on this computer."
+        )
+        super().__init__(f"{path} {why}", remedy)
 
 
 class Guard:
@@ -91,11 +86,9 @@ class Guard:
         if where := self._kept.get(path):
             remedy = _LET_GO if where == KEEP_LOCAL else _TAKE_AWAY
             return Problem(KEPT_LOCAL, f"it is kept on this machine ({where})", remedy)
-        if (
-            not self._secrets
-            or path in self._released
-            or (seen := hash((path, data))) in self._harmless
-        ):
+        if not self._secrets or path in self._released:
+            return None
+        if (seen := hash((path, data))) in self._harmless:
             return None
         if reason := objection(path, data):
             named = _RENAME if reason.startswith("its name") else _TAKE_OUT
@@ -110,14 +103,14 @@ class Guard:
 
 def released(directory: Path) -> frozenset[bytes]:
     """Return the paths of the files that may travel whatever they hold."""
-    return frozenset(_read(directory / "aiaml" / "released").split(b"\0"))
+    return frozenset(bytes_of(directory / "aiaml" / "released", _MOST).split(b"\0"))
 
 
 def release(base: Path, paths: Iterable[str]) -> None:
     """Let these files travel, in this version and all later ones; paths are as git has them."""
     notes = directory_of(base) / "aiaml"
     make_directory(notes)
-    text = _read(notes / "released")
+    text = bytes_of(notes / "released", _MOST)
     text += b"".join(os.fsencode(path) + b"\0" for path in paths)
     replace_atomic(notes / "released", text, 0o600)
 
@@ -162,10 +155,9 @@ def _kept(repository: Reading) -> dict[bytes, str]:
     """Return which files a line names, with where it stands."""
     base = repository.base
     _, common = git_directories(base / ".git")
+    excluded = _rules(common / "info" / "exclude").replace(HIDDEN, b"#\n")  # a line of ours
     rules = {
-        "info/exclude": _rules(common / "info" / "exclude").replace(
-            HIDDEN, b"#\n"
-        ),  # which is not theirs
+        "info/exclude": excluded,
         KEEP_LOCAL: _rules(base / KEEP_LOCAL),
         "tree/.gitignore": _rules(base / ".gitignore"),
         "tree/files/.gitignore": _rules(base / "files" / ".gitignore"),
@@ -244,10 +236,3 @@ def _rules(path: Path) -> bytes:
         raise Untold(path, str(error).removeprefix("it ")) from error
     except OSError as error:
         raise Untold(path, f"cannot be read ({error.strerror})") from error
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return read_regular(str(path), _MOST)
-    except (OSError, MalformedFile):
-        return b""

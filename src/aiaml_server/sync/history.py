@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aiaml_server.moments import timestamp
+from aiaml_server.storage.store import MAX_FILE
 from aiaml_server.sync.command import GitFailed
 from aiaml_server.sync.messages import JOIN, did
 from aiaml_server.sync.reading import NOBODY, Reading
 from aiaml_server.sync.trees import Sides, listed, pairs_of
 from aiaml_server.sync.union import Entry, is_memory
-from aiaml_server.sync.worktree import MAX_FILE
 
 __all__ = ["TOGETHER_SECONDS", "Change", "Commit", "Entry", "History"]
 
@@ -86,9 +86,8 @@ class Change(NamedTuple):
 
     def together_with(self, other: Change) -> bool:
         """Whether a person did both at once: forgot them, or brought them back."""
-        return (
-            self.what in ("Forgotten", "Restored") and self.what == other.what and self.near(other)
-        )
+        is_same = self.what in ("Forgotten", "Restored") and self.what == other.what
+        return is_same and self.near(other)
 
     def near(self, other: Change) -> bool:
         """Whether both were done within moments, at one place."""
@@ -115,14 +114,9 @@ class History:
         """All commits, newest first."""
         if not self.head:
             return []
-        words = (
-            "-z",
-            "--date-order",
-            "--no-show-signature",
-            "--encoding=UTF-8",
-            f"--format={_FIELDS}",
-        )
-        output = self._repository.git.run("log", *words, self.head, "--")
+        words = ("-z", "--date-order", "--no-show-signature", "--encoding=UTF-8")
+        told = f"--format={_FIELDS}"
+        output = self._repository.git.run("log", *words, told, self.head, "--")
         fields = iter(output.decode("utf-8", "surrogateescape").split("\0"))
         return [
             Commit(oid, tuple(parents.split()), time_of(time), author.rstrip(), subject.rstrip())
@@ -174,11 +168,11 @@ class History:
         found = [change for group in self._changes(others) for change in group]
         return [change for change in found if not change.after]
 
-    def lately_forgotten(self, commits: int = _LATELY) -> list[str]:
+    def lately_forgotten(self) -> list[str]:
         """Return the files that the newest commits forgot, as far as their messages name them."""
         if not self.head:
             return []
-        words = ("--max-count", str(commits), "--no-show-signature", f"--format={_FIELDS}", "-z")
+        words = (f"--max-count={_LATELY}", "--no-show-signature", f"--format={_FIELDS}", "-z")
         output = self._repository.git.run("log", *words, self.head, "--")
         subjects = output.decode("utf-8", "surrogateescape").split("\0")[4::5]
         done = (did(each.rstrip()) for each in subjects)

@@ -24,7 +24,7 @@ from aiaml_server.sync.rebase import MOST, on_top
 from aiaml_server.sync.repository import JOINING, Repository
 from aiaml_server.sync.seen import Sighting
 from aiaml_server.sync.status import Problem
-from aiaml_server.sync.trees import Difference, changes_since, empty_tree
+from aiaml_server.sync.trees import Difference, changes_since
 from aiaml_server.sync.union import Changes, is_memory, is_safe, union
 
 
@@ -56,7 +56,7 @@ def join(repository: Repository, theirs: str, committed: Committed) -> Joined:
     merged = telling.tell(repository, _merge_cleaned(repository, ours, theirs, committed.grown))
     if merged == ours:
         return Joined()
-    new = repository.changes(ours or empty_tree(merged), merged)
+    new = repository.changes(ours, merged)
     repository.git.run("update-ref", JOINING, merged)
     done = check_out(repository, new, committed.held_back, committed.waiting)
     # What is held back here stays on disk as it is, and is known to come from what was before.
@@ -144,7 +144,7 @@ def _sides(
     """Return what each side changed since the two parted."""
     sides = (ours, theirs)
     if not bases:
-        return [repository.changes(empty_tree(side), side) for side in sides]
+        return [repository.changes("", side) for side in sides]
     base = bases[0]
     for other in bases[1:]:
         base = merge(repository, base, other)

@@ -28,8 +28,7 @@ _READ = {message: verb for verb, message in _OF_ALL.items()}
 
 REASON = "aiaml: "  # begins all of ours
 BEGIN = f"{REASON}begin"
-GO_ON = f"{REASON}go on"
-GO_ON_FROM_PUSHED = f"{GO_ON} from what was pushed"
+GO_ON_FROM_PUSHED = f"{REASON}go on from what was pushed"
 JOIN = f"{REASON}join "  # and the commit that arrived
 MEND = f"{REASON}mend"
 

@@ -174,9 +174,14 @@ def config_of(directory: Path) -> str:
 
 def text_of(path: Path) -> str:
     """Return what a small file of git's says; empty where it cannot be read."""
+    return bytes_of(path, _MOST).decode("utf-8", "replace").strip()
+
+
+def bytes_of(path: Path, most: int) -> bytes:
+    """Return what a file of at most `most` bytes holds; nothing where it cannot be read."""
     with suppress(OSError, MalformedFile):
-        return read_regular(str(path), _MOST).decode("utf-8", "replace").strip()
-    return ""
+        return read_regular(str(path), most)
+    return b""
 
 
 def git_directories(path: Path) -> tuple[Path, Path]:

@@ -14,8 +14,6 @@ from typing import NamedTuple
 
 from aiaml_server.errors import GitMissing, InvalidSetting, NotOurs, StoreError
 from aiaml_server.sync.command import REMOTE_VERBS, GitFailed
-from aiaml_server.sync.convert import Unreadable
-from aiaml_server.sync.guard import Untold
 from aiaml_server.sync.status import TRY_AGAIN, Busy, Problem
 
 _READ = 32 * 1024  # characters at the beginning and the end of what git said
@@ -71,7 +69,7 @@ def problem_of(error: Exception) -> Problem:
         return NO_GIT
     if isinstance(error, GitFailed):
         return _of_git(error.verb, error.output)
-    if isinstance(error, (Busy, Unreadable, Untold)):
+    if isinstance(error, Busy):
         return Problem("waiting", str(error), error.remedy)
     if isinstance(error, (StoreError, OSError)):
         return _of_system(str(error), error.cause if isinstance(error, StoreError) else error)

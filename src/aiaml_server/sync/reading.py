@@ -110,9 +110,9 @@ def name_of(git: Git, directory: Path, revision: str) -> str:
 
 def written(directory: Path, ref: str) -> str:
     """Return what the file of a ref, or HEAD, says plainly; empty where only git knows."""
-    text = _text_of(directory / ref)
+    text = place.text_of(directory / ref)
     if ref == "HEAD" and text.startswith("ref: refs/heads/"):
-        text = _text_of(directory / text.removeprefix("ref: "))
+        text = place.text_of(directory / text.removeprefix("ref: "))
     return text if _NAME.fullmatch(text) else ""
 
 
@@ -122,7 +122,7 @@ def _is_absent(directory: Path, ref: str) -> bool:
     git packs a ref before it removes its file. Where it keeps them in another way, it says so in
     the place of HEAD.
     """
-    elsewhere = _text_of(directory / "HEAD") in ("", "ref: refs/heads/.invalid")
+    elsewhere = place.text_of(directory / "HEAD") in ("", "ref: refs/heads/.invalid")
     if ref == "HEAD" or elsewhere or os.path.lexists(directory / ref):
         return False
     try:
@@ -145,11 +145,4 @@ def quiet(git: Git, verb: str, *words: str) -> str:
     except GitFailed as error:
         if error.output:
             raise
-        return ""
-
-
-def _text_of(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except (OSError, ValueError):
         return ""

@@ -15,6 +15,7 @@ from aiaml_server.errors import NotOurs
 from aiaml_server.files import TEMPORARY, check_own, make_directory, own_directory, private
 from aiaml_server.storage.derived import folder, name_of
 from aiaml_server.storage.sqlite import files_of
+from aiaml_server.storage.store import MAX_FILE
 from aiaml_server.sync import convert, place, stream
 from aiaml_server.sync.command import GitFailed
 from aiaml_server.sync.disk import in_chunks
@@ -26,7 +27,7 @@ from aiaml_server.sync.stream import Step
 from aiaml_server.sync.theirs import Theirs
 from aiaml_server.sync.trees import Difference, changes, empty_tree, listed, pairs_of, sizes, tree
 from aiaml_server.sync.union import Copy, Entry, is_memory, renamed
-from aiaml_server.sync.worktree import MAX_FILE, Unfit, object_name, read
+from aiaml_server.sync.worktree import Unfit, object_name, read
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +77,7 @@ class Repository(Reading):
 
         Raises:
             NotOurs: something else has its place, or its history began elsewhere.
-            Unreadable: an earlier version's repository cannot be read.
+            Busy: an earlier version's repository cannot be read.
         """
         directory = place.directory_of(self.base)
         if not self._adopted:
@@ -195,7 +196,7 @@ class Repository(Reading):
 
     def differing(self, old: str, new: str) -> int:
         """Count the memories that differ between two commits; `old` may be empty for none."""
-        return sum(map(is_memory, self.changes(old or empty_tree(new), new)))
+        return sum(map(is_memory, self.changes(old, new)))
 
     def tree(self, commit: str) -> dict[bytes, Entry]:
         """Return the memories of a commit; the last answer is kept, since it is often the same."""
@@ -226,8 +227,13 @@ class Repository(Reading):
         return self._past[1]
 
     def changes(self, old: str, new: str) -> Difference:
-        """Return what differs between two commits; git is not asked about the last that we made."""
-        return self._made[2] if (old, new) == self._made[:2] else changes(self.git, old, new)
+        """Return what differs between two commits, of which the first may be empty for none.
+
+        git is not asked about the last that we made.
+        """
+        if (old, new) == self._made[:2]:
+            return self._made[2]
+        return changes(self.git, old or empty_tree(new), new)
 
     @property
     def theirs(self) -> Theirs:
@@ -336,7 +342,7 @@ class Repository(Reading):
             The last of them, or `theirs` where nothing is to be changed; and the files of `ours`
             that were left out.
         """
-        changes = self.changes(theirs or empty_tree(ours), ours)
+        changes = self.changes(theirs, ours)
         entries = {path: after for path, (_, after) in changes.items() if after}
         lacking = {path: each for path, each in entries.items() if each.oid in left_out}
         wanted = [(path, *entry) for path, entry in changes.items() if path not in lacking]
@@ -346,7 +352,7 @@ class Repository(Reading):
 
     def entries(self, old: str, new: str) -> dict[bytes, Entry]:
         """Return the files of `new` that `old` (empty for none) has not, or not so."""
-        changes = self.changes(old or empty_tree(new), new)
+        changes = self.changes(old, new)
         return {path: after for path, (_, after) in changes.items() if after}
 
     def have_same_files(self, one: str, other: str) -> bool:

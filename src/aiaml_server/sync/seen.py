@@ -202,21 +202,17 @@ def _place(directory: Path) -> Place | None:
     path = directory / MARKER
     try:
         mark = read_regular(str(path), 1024)
-        status = path.lstat()
+        stamp = Stamp.of(path.lstat())
     except (OSError, MalformedFile):
         return None
-    stamp = Stamp.of(status)
     return Place(mark, stamp.inode, stamp.changed) if mark else None
 
 
 def _mark(directory: Path) -> Place:
     path = directory / MARKER
     path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600)
-    try:
-        os.write(descriptor, _MARK % os.urandom(16).hex().encode())
-    finally:
-        os.close(descriptor)
+    with open(path, "xb", opener=private) as file:
+        file.write(_MARK % os.urandom(16).hex().encode())
     place = _place(directory)
     if not place:
         raise OSError(f"{path} cannot be read")

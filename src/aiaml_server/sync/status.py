@@ -166,9 +166,8 @@ def _fits(name: str, value: object) -> bool:
         return isinstance(value, int) and value >= 0
     if not isinstance(value, str):
         return value is None
-    return (
-        instant(value) is not None if name.startswith(("last_", "failing_", "noticed_")) else True
-    )
+    is_time = name.startswith(("last_", "failing_", "noticed_"))
+    return not is_time or instant(value) is not None
 
 
 def _is_problem(value: object) -> bool:

@@ -43,8 +43,8 @@ class Tidy:
             return
         size, packs = self._lying_about()
         memories = 0
-        with suppress(OSError):
-            memories = sum(1 for _ in os.scandir(self._repository.base / "files"))
+        with suppress(OSError), os.scandir(self._repository.base / "files") as entries:
+            memories = sum(1 for _ in entries)
         if packs > _PACKS or size - self._left > max(_LEAST, memories * _FOR_EACH):
             self._thread = threading.Thread(target=self.run, name="tidy", daemon=True)
             self._thread.start()
@@ -73,13 +73,11 @@ class Tidy:
         """Return how many bytes are outside the largest pack, and how many packs besides it."""
         objects = self._repository.directory / "objects"
         loose = 0
-        packs = [0]
-        with suppress(OSError):
-            for directory in os.scandir(objects):
-                if len(directory.name) == 2:
-                    loose += sum(_size(entry) for entry in os.scandir(directory))
-            found = os.scandir(objects / "pack")
-            packs.extend(_size(entry) for entry in found if entry.name.endswith(".pack"))
+        for directory in _entries(objects):
+            if len(directory.name) == 2:
+                loose += sum(map(_size, _entries(directory)))
+        found = _entries(objects / "pack")
+        packs = [0, *(_size(entry) for entry in found if entry.name.endswith(".pack"))]
         return loose + sum(packs) - max(packs), len(packs) - 1
 
     def wait(self) -> None:
@@ -90,6 +88,13 @@ class Tidy:
     def end(self) -> None:
         """Kill what does it, and begin no more."""
         self._git.end()
+
+
+def _entries(directory: str | os.PathLike[str]) -> list[os.DirEntry[str]]:
+    """Return what is in a directory; nothing where another git has just removed it."""
+    with suppress(OSError), os.scandir(directory) as entries:
+        return list(entries)
+    return []
 
 
 def _size(entry: os.DirEntry[str]) -> int:

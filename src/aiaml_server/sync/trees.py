@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from aiaml_server.sync.command import Git, GitFailed
@@ -26,9 +26,9 @@ def tree(git: Git, commit: str) -> dict[bytes, Entry]:
     return {path: Entry(meta[0], meta[2]) for meta, path in fields}
 
 
-def changes(git: Git, old: str, new: str, *within: str) -> Difference:
-    """Return what differs between two trees, everywhere or within some paths."""
-    words = ("-r", "-z", "--raw", "--no-renames", old, new, "--", *within)
+def changes(git: Git, old: str, new: str) -> Difference:
+    """Return what differs between two trees."""
+    words = ("-r", "-z", "--raw", "--no-renames", old, new, "--")
     return dict(_differences(git.run("diff-tree", *words).split(b"\0")))
 
 
@@ -36,15 +36,8 @@ def changes_since(git: Git, base: str, commits: Sequence[str]) -> list[Differenc
     """Return what differs between one commit and each of others, in one question."""
     asked = "".join(f"{commit} {base}\n" for commit in commits).encode()
     words = ("--stdin", "-r", "-z", "--raw", "--no-renames")
-    found: dict[str, list[bytes]] = {commit: [] for commit in commits}
-    fields = iter(git.run("diff-tree", *words, stdin=asked).split(b"\0"))
-    record: list[bytes] = []
-    for field in fields:
-        if field.startswith(b":"):
-            record += (field, next(fields))
-        elif field:  # the commit that the records after it are of
-            record = found[field.decode()]
-    return [dict(_differences(found[commit])) for commit in commits]
+    found = _by_head(git.run("diff-tree", *words, stdin=asked))
+    return [found.get(commit.encode(), {}) for commit in commits]
 
 
 def pairs_of(git: Git, commits: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[bytes, bytes]]:
@@ -75,23 +68,25 @@ def listed(git: Git, pairs: Iterable[tuple[bytes, bytes]]) -> dict[tuple[bytes, 
     lines = b"".join(b"%s %s\n" % names for names in asked.values())
     if not lines:
         return {}
-    output = git.run("diff-tree", "--stdin", "-z", "--raw", "--no-renames", stdin=lines)
-    found: dict[tuple[bytes, bytes], list[bytes]] = {names: [] for names in asked.values()}
+    found = _by_head(git.run("diff-tree", "--stdin", "-z", "--raw", "--no-renames", stdin=lines))
+    return {pair: found.get(b"%s %s" % names, {}) for pair, names in asked.items()}
+
+
+def _by_head(output: bytes) -> dict[bytes, Difference]:
+    """Return the differences that `git diff-tree --stdin` told, by the names that head them."""
+    found: defaultdict[bytes, list[bytes]] = defaultdict(list)
     fields = iter(output.split(b"\0"))
     record: list[bytes] = []
     for field in fields:
-        *heads, meta = field.split(b"\n")  # the names of the two, before what is told of them
-        for head in heads:
-            old, _, new = head.partition(b" ")
-            record = found[old, new]
-        if meta:
-            record += (meta, next(fields))
-    return {pair: dict(_differences(found[names])) for pair, names in asked.items()}
+        for line in filter(None, field.split(b"\n")):
+            if line.startswith(b":"):
+                record += (line, next(fields))
+            else:  # what the records after it are of
+                record = found[line]
+    return {head: dict(_differences(record)) for head, record in found.items()}
 
 
-def _differences(
-    fields: Sequence[bytes],
-) -> Iterator[tuple[bytes, tuple[Entry | None, Entry | None]]]:
+def _differences(fields: Sequence[bytes]) -> Iterator[tuple[bytes, Sides]]:
     for meta, path in zip(fields[::2], fields[1::2], strict=False):
         old_mode, new_mode, old_oid, new_oid, _ = meta[1:].split(b" ")
         yield path, (_entry(old_mode, old_oid), _entry(new_mode, new_oid))
@@ -121,9 +116,8 @@ def check_size(git: Git, commit: str) -> None:
         if not level:
             return
         if unseen := [name for name in level if name not in held]:
-            output = git.run(
-                "cat-file", "--batch", stdin=b"".join(b"%s\n" % each for each in unseen)
-            )
+            asked = b"".join(b"%s\n" % each for each in unseen)
+            output = git.run("cat-file", "--batch", stdin=asked)
             for name, data in zip(unseen, parted(output).items(), strict=True):
                 held[name] = _directories(*data)
         count += sum(times * held[name][0] for name, times in level.items())

@@ -19,7 +19,7 @@ from aiaml_server.files import (
     take_name,
     write_all_beside,
 )
-from aiaml_server.storage.store import Stamp
+from aiaml_server.storage.store import MAX_FILE, NEVER, UNREADABLE, Stamp
 from aiaml_server.sync.status import CUT, MOVE, Problem
 
 _OWN = "see that the file belongs to you and can be read."
@@ -30,8 +30,6 @@ _FOLDED = Problem(
 )
 _RENAME = "give it a shorter or simpler name on the machine that it is from."
 _OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE)
-
-MAX_FILE = 4 * 1024 * 1024  # bytes; what is larger is no memory
 
 
 class Unfit(Exception):  # noqa: N818
@@ -143,7 +141,7 @@ class _Bringing:
         self._directory = directory
         self._names: set[bytes] | None = None
 
-    def due(self, change: Change) -> _State | None:
+    def due(self, change: Change) -> Stamp | None:
         """Return what stands there if the change is to be made; None if not.
 
         Raises:
@@ -151,7 +149,7 @@ class _Bringing:
         """
         try:
             state = _state(change.path)
-            present = None if state == _NOTHING else read(change.path)
+            present = None if state == NEVER else read(change.path)
         except Unfit as error:
             self.refused[change.path] = error.why
             return None
@@ -172,7 +170,7 @@ class _Bringing:
             self._names = set(os.listdir(os.fsencode(self._directory)))  # noqa: PTH208
         return os.fsencode(name) in self._names
 
-    def apply(self, change: Change, before: _State, draft: Path | None) -> None:
+    def apply(self, change: Change, before: Stamp, draft: Path | None) -> None:
         """Make one change.
 
         Raises:
@@ -193,16 +191,11 @@ class _Bringing:
             self.refused[change.path] = Problem("name", reason, _RENAME)
 
 
-_State = tuple[int, int, int, int]
-_NOTHING: _State = (0, 0, 0, 0)
-_UNKNOWN: _State = (0, 0, 0, 1)
-
-
-def _state(path: Path) -> _State:
+def _state(path: Path) -> Stamp:
     """Return what changes when a file does; the same for every name that nothing has."""
     try:
         return Stamp.of(path.lstat())
     except (FileNotFoundError, NotADirectoryError):
-        return _NOTHING
+        return NEVER
     except OSError:
-        return _UNKNOWN
+        return UNREADABLE

@@ -49,17 +49,17 @@ class Choice:
         wanted, asked = question(request)
         place = self._places.one(request)
         new = "new" in request.query_params
-        some = (0, None) if new else (first, last)
+        some = slice(None) if new else slice(first, last)
         found: list[tuple[File, Hit | None]]
         answer = None
         if asked:
-            answer = place.bank.ask(asked, wanted, *some)
+            answer = place.bank.ask(asked, wanted, some)
             total = answer.found.total
             found = [(File(place, hit.file_name), hit) for hit in answer.found.hits]
         else:
             names = [name for _, name in place.bank.dated(wanted)]
             total = len(names)
-            found = [(File(place, name), None) for name in names[slice(*some)]]
+            found = [(File(place, name), None) for name in names[some]]
         if new:
             found = [each for each in found if self.is_new(each[0])]
             total, found = len(found), found[first:last]

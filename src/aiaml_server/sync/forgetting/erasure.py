@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from aiaml_server.errors import MalformedFile
-from aiaml_server.files import own_directory, read_regular, remove_own, replace_atomic
+from aiaml_server.files import own_directory, remove_own, replace_atomic
 from aiaml_server.sync.command import Git
 from aiaml_server.sync.forgetting.rewrite import FILE, Marks, mark, marks_in, with_copies, without
-from aiaml_server.sync.place import notes_of
+from aiaml_server.sync.place import bytes_of, notes_of
 from aiaml_server.sync.stream import EXPORTED, Commit, exported
 from aiaml_server.sync.trees import sizes
 
@@ -31,7 +29,7 @@ _KNOWN = 32  # commits of which it is kept in mind whether they have something o
 
 def erased(directory: Path) -> Marks:
     """Return the marks of what is forgotten everywhere, as this machine knows them."""
-    return marks_in(_read(directory / "aiaml" / "erased"))
+    return marks_in(bytes_of(directory / "aiaml" / "erased", _MOST))
 
 
 def erased_in(base: Path) -> Marks:
@@ -69,7 +67,7 @@ class Erasure:
         marks = erased(self._place.parent)
         if marks != self.marks:
             self.marks = marks
-            known, *lines = _read(self._place / "erased-now").decode().splitlines() or [""]
+            known, *lines = self._read("erased-now").decode().splitlines() or [""]
             pairs = [line.split(" ") for line in lines] if known == _sum(marks) else []
             there = present(self._git, (new.encode() for _, new in pairs))
             self._now = {old: new for old, new in pairs if new.encode() in there}
@@ -147,13 +145,13 @@ class Erasure:
 
     def is_settled(self) -> bool:
         """Whether the remote had no history with anything of it, until it came back."""
-        return _read(self._place / "erased-told") == _sum(self.marks).encode()
+        return self._read("erased-told") == _sum(self.marks).encode()
 
     # --- what is left of it ---------------------------------------------------------------------
 
     def left(self) -> Left:
         """Return what is still to be removed from the repository."""
-        lines = [line.split(b" ") for line in _read(self._place / "erased-left").splitlines()]
+        lines = [line.split(b" ") for line in self._read("erased-left").splitlines()]
         named = [(words[0], words[1]) for words in lines if len(words) == 2]
         return Left(
             frozenset(oid for kind, oid in named if kind == b"tip"),
@@ -172,11 +170,14 @@ class Erasure:
 
     def has_tried(self, state: bytes) -> bool:
         """Whether nothing more could be removed in this state of the repository."""
-        return _read(self._place / "erased-tried") == mark(state)
+        return self._read("erased-tried") == mark(state)
 
     def tried(self, state: bytes) -> None:
         """Note that nothing more can be removed until this state is another."""
         self._write("erased-tried", mark(state))
+
+    def _read(self, name: str) -> bytes:
+        return bytes_of(self._place / name, _MOST)
 
     def _write(self, name: str, data: bytes) -> None:
         own_directory(self._place)
@@ -189,12 +190,6 @@ class Erasure:
 def present(git: Git, names: Iterable[bytes]) -> set[bytes]:
     """Return which objects there are."""
     return set(sizes(git, names))
-
-
-def _read(path: Path) -> bytes:
-    with suppress(OSError, MalformedFile):
-        return read_regular(str(path), _MOST)
-    return b""
 
 
 def _sum(marks: Marks) -> str:

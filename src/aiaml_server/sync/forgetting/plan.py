@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from aiaml_server.storage.store import MAX_FILE
 from aiaml_server.sync.forgetting import purge
 from aiaml_server.sync.forgetting.rewrite import Marks, mark, with_copies, without
 from aiaml_server.sync.stream import Commit
 from aiaml_server.sync.union import Entry, is_memory
-from aiaml_server.sync.worktree import MAX_FILE
 
 if TYPE_CHECKING:
     from aiaml_server.sync.repository import Repository

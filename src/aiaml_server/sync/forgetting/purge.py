@@ -129,15 +129,8 @@ def _clean_refs(repository: Repository) -> None:
 
 def _objects(git: Git, *roots: str) -> set[bytes]:
     """Return the names of all objects that roots lead to."""
-    output = git.run(
-        "rev-list",
-        "--objects",
-        "--no-object-names",
-        "--missing=allow-any",
-        *roots,
-        seconds=_SECONDS,
-    )
-    return set(output.split())
+    words = ("--objects", "--no-object-names", "--missing=allow-any")
+    return set(git.run("rev-list", *words, *roots, seconds=_SECONDS).split())
 
 
 def _remove(git: Git, objects: Path, names: set[bytes]) -> None:
