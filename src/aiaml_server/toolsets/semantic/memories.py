@@ -267,14 +267,7 @@ class Memories:
             found = rows(sql, f"{SELECT} WHERE folded = ? LIMIT 1", (memory.folded(new.content),))
         there = of_row(database.name, found[0]) if found else None
         if there is None:
-            created = new.created or memory.now()
-            number = database.add(
-                sql,
-                (new.content, memory.digest(new.content), memory.folded(new.content),
-                 new.priority or "NORMAL", new.category, as_text(new.tags),
-                 database.project_id(sql), new.source, created, new.updated or created,
-                 new.used, new.last_used, as_text(new.contexts), new.path, None),
-            )  # fmt: skip
+            number = database.add(sql, journal.row_of(new, database.project_id(sql)))
         else:
             number = there.number
             self._absorb(sql, database, there, new)
@@ -284,28 +277,20 @@ class Memories:
         return number, there is None
 
     def _absorb(
-        self,
-        sql: apsw.Connection,
-        database: Database,
-        there: Memory,
-        draft: Draft,
+        self, sql: apsw.Connection, database: Database, there: Memory, draft: Draft
     ) -> None:
         """Merge what is to be stored into the memory that is equal to it."""
-        content, tags, priority, category, source = draft[:5]
         values: dict[str, Any] = {
-            "content": content,
-            "content_hash": memory.digest(content),
-            "tags": as_text(memory.united(there.tags, tags)),
-            "priority": memory.highest([there.priority, priority or "LOW"]),
-            "category": category or there.category,
+            "content": draft.content,
+            "content_hash": memory.digest(draft.content),
+            "tags": as_text(memory.united(there.tags, draft.tags)),
+            "priority": memory.highest([there.priority, draft.priority or "LOW"]),
+            "category": draft.category or there.category,
         }
         was = fields_of(sql, there.number)
         if all(was[name] == value for name, value in values.items()):
             return
-        new = {**was, "id": None, "content": content, "content_hash": memory.digest(content),
-               "tags": as_text(tags), "priority": priority or "NORMAL", "category": category,
-               "source": source, "created_at": memory.now(), "updated_at": memory.now(),
-               "access_count": 0, "last_accessed_at": None, "usage_contexts": "[]"}  # fmt: skip
+        new = journal.row_of(draft, was["project_id"])
         if values["content"] == there.content:
             del values["content"], values["content_hash"]  # its vectors stay
         values["updated_at"] = memory.now()
