@@ -296,7 +296,7 @@ def test_a_preview_changes_nothing_and_an_import_does_what_it_says(memories: Mem
     by_tag = {each.draft.tags: each.draft.priority for each in shown.candidates}
     assert by_tag[("adr",)] == by_tag[("security",)] == "HIGH"
     assert by_tag[("shop",)] == "NORMAL"
-    done = importing.run(memories)
+    done = importing.run(memories, importing.preview(memories))
     assert (len(done.ids), done.already) == (8, 0)
     held = {each.content: each for each in memories.list(limit=100).memories}
     for each in shown.candidates:
@@ -304,7 +304,7 @@ def test_a_preview_changes_nothing_and_an_import_does_what_it_says(memories: Mem
         assert (memory.source, memory.path) == ("import", each.path)
         assert (memory.tags, memory.priority) == (each.draft.tags, each.draft.priority)
         assert memory.scope == "project"
-    again = importing.run(memories)
+    again = importing.run(memories, importing.preview(memories))
     assert (again.ids, again.already) == ([], 8)
     assert list(memories.list(limit=100).memories) == list(held.values())
     assert {path: path.read_bytes() for path in project.rglob("*.md")} == before
@@ -319,9 +319,9 @@ def test_an_import_that_is_broken_off_is_finished_by_the_next(memories: Memories
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        importing.run(memories, told=broken)
+        importing.run(memories, importing.preview(memories), broken)
     assert memories.list().total == 3
-    done = importing.run(memories)
+    done = importing.run(memories, importing.preview(memories))
     assert (len(done.ids), done.already, memories.list().total) == (5, 3, 8)
 
 
@@ -349,16 +349,16 @@ def test_a_large_import_is_written_in_few_batches(memories: Memories) -> None:
 
     before = changes()
     with pytest.raises(KeyboardInterrupt):
-        importing.run(memories, ["NOTES.md"], told=broken)
+        importing.run(memories, importing.preview(memories, ["NOTES.md"]), broken)
     assert (memories.list().total, changes() - before) == (131, 2)
-    done = importing.run(memories, ["NOTES.md"])
+    done = importing.run(memories, importing.preview(memories, ["NOTES.md"]))
     assert (len(done.ids), done.already, memories.list().total) == (869, 131, 1_000)
     assert changes() - before <= 12
 
 
 def test_what_was_imported_is_known_whatever_became_of_it(memories: Memories) -> None:
     """Edited or merged; not when it was forgotten, of which nothing is kept."""
-    ids = importing.run(memories).ids
+    ids = importing.run(memories, importing.preview(memories)).ids
     with memories.databases["project"].writing() as sql:  # as an earlier version has left it
         sql.execute("DROP TABLE imports")
         sql.execute("ALTER TABLE memories DROP COLUMN spaced")
@@ -375,11 +375,14 @@ def test_what_was_imported_is_known_whatever_became_of_it(memories: Memories) ->
     memories.merge([ids[0], ids[1]])
     kept = memories.merge([ids[2], ids[3]])
     memories.update(kept.id, content="And so does this.")
-    assert (importing.run(memories).ids, memories.list().total) == ([], 6)
+    assert (importing.run(memories, importing.preview(memories)).ids, memories.list().total) == (
+        [],
+        6,
+    )
     memories.undo()
-    assert importing.run(memories).ids == []
+    assert importing.run(memories, importing.preview(memories)).ids == []
     memories.delete(ids[5])
-    assert len(importing.run(memories).ids) == 1
+    assert len(importing.run(memories, importing.preview(memories)).ids) == 1
     with memories.databases["project"].reading() as sql:
         assert sql.execute("SELECT count(*) FROM imports").fetchall() == [(8,)]
 
@@ -392,7 +395,9 @@ def test_a_directory_of_memories_is_read_as_a_whole(memories: Memories, tmp_path
     for name in ("rex", "bello"):
         (base / "files" / f"{name}.md").write_text(text.format(name), encoding="utf-8")
     assert memories.project
-    done = importing.run(memories, [str(base)], [memories.project, base])
+    done = importing.run(
+        memories, importing.preview(memories, [str(base)], [memories.project, base])
+    )
     assert len(done.ids) == 2
     held = memories.list().memories
     assert {each.content for each in held} == {"The dog is rex.", "The dog is bello."}
@@ -409,7 +414,7 @@ def test_what_is_there_already_is_not_taken_over(
     memories.store(equal("Tabs, never spaces."), tags=["own"])
     (shown,) = importing.preview(memories, [".claude"]).candidates
     assert not shown.is_new
-    assert importing.run(memories, [".claude"]).ids == []
+    assert importing.run(memories, importing.preview(memories, [".claude"])).ids == []
     assert [each.tags for each in memories.list().memories] == [("own",)]
 
 
@@ -466,7 +471,7 @@ def test_import_keeps_the_time_of_a_memory(memories: Memories, tmp_path: Path) -
     """Recency and date filters are true of what was written years ago."""
     notes = tmp_path / "notes.md"
     notes.write_text(DATED, encoding="utf-8")
-    importing.run(memories, [str(notes)], [tmp_path])
+    importing.run(memories, importing.preview(memories, [str(notes)], [tmp_path]))
     held = memories.list(Filters(until="2024-02"))
     assert [each.created_at[:10] for each in held.memories] == ["2024-01-05"]
     assert held.memories[0].updated_at == held.memories[0].created_at
@@ -570,7 +575,7 @@ def test_foreign_sources_come_with_their_times(memories: Memories, tmp_path: Pat
     )  # fmt: skip
     kind = importing.foreign_kind(source)
     assert kind == "mem0" and importing.foreign_kind(tmp_path / "none") is None
-    done = importing.run(memories, [], [tmp_path], [(source, kind)])
+    done = importing.run(memories, importing.preview(memories, [], [tmp_path], [(source, kind)]))
     (one,) = (memories.get(each) for each in done.ids)
     assert (one.content, one.created_at[:10], one.tags) == ("Likes tea", "2024-05-06", ("food",))
 
@@ -608,7 +613,10 @@ def test_mcp_memory_service_and_claude_mem(memories: Memories, tmp_path: Path) -
         )
     found = [(each, importing.foreign_kind(each)) for each in (service, other.parent)]
     assert [kind for _, kind in found] == ["mcp-memory-service", "claude-mem"]
-    done = importing.run(memories, [], [tmp_path], [(path, str(kind)) for path, kind in found])
+    done = importing.run(
+        memories,
+        importing.preview(memories, [], [tmp_path], [(path, str(kind)) for path, kind in found]),
+    )
     held = {each.content: each for each in map(memories.get, done.ids)}
     assert set(held) == {
         "negative",

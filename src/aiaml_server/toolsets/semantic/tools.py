@@ -222,6 +222,7 @@ def build(values: Mapping[str, Any]) -> Toolset:
     """Return the toolset, from its settings by variable."""
     calls = SemanticTools(values[PROJECT], check_secrets=values["AIAML_CHECK_SECRETS"])
     reads = {"reads": True, "repeatable": True}
+    core, high = (partial(calls.of_priority, each) for each in ("CORE", "HIGH"))
 
     def made(call: Callable[..., Any], words: str, shape: type, **hints: Any) -> Tool:
         one = answering.tool(calls.noted(call), words, shape, RULES, **hints)
@@ -247,8 +248,8 @@ def build(values: Mapping[str, Any]) -> Toolset:
             made(calls.migrate_embeddings, words.MIGRATE, MigrateResult, repeatable=True),
         ),
         resources=(
-            Resource("memory://core", "core", "The CORE memories.", calls.core, "text/markdown"),
-            Resource("memory://high", "high", "The HIGH memories.", calls.high, "text/markdown"),
+            Resource("memory://core", "core", "The CORE memories.", core, "text/markdown"),
+            Resource("memory://high", "high", "The HIGH memories.", high, "text/markdown"),
             Resource(
                 "memory://project/{project_id}",
                 "project",
@@ -614,9 +615,10 @@ class SemanticTools:
         memories = self._memories()
         if gone := self._gone(memories):
             raise InvalidProject(f"file_paths: {gone}", _AGAIN)
+        preview = importing.preview(memories, file_paths)
         if confirm_import:
-            return answers.imported(importing.run(memories, file_paths))
-        return answers.previewed(importing.preview(memories, file_paths))
+            return answers.imported(importing.run(memories, preview))
+        return answers.previewed(preview)
 
     def migrate_embeddings(
         self,
@@ -638,19 +640,12 @@ class SemanticTools:
         return {"success": True, "done": done, "left": left, "finished": finished,
                 **({"warnings": warnings} if warnings else {})}  # fmt: skip
 
-    def core(self) -> str:
-        """Return the CORE memories."""
+    def of_priority(self, priority: str) -> str:
+        """Return the memories of a priority."""
         from aiaml_server.toolsets.semantic import answers, filters
 
-        page = self._page(filters.Filters(priority="CORE"))
-        return str(answers.resource("CORE memories", page))
-
-    def high(self) -> str:
-        """Return the HIGH memories."""
-        from aiaml_server.toolsets.semantic import answers, filters
-
-        page = self._page(filters.Filters(priority="HIGH"))
-        return str(answers.resource("HIGH memories", page))
+        page = self._page(filters.Filters(priority=priority))
+        return str(answers.resource(f"{priority} memories", page))
 
     def of_project(self, project_id: str) -> str:
         """Return a project's memories.

@@ -914,7 +914,7 @@ def import_(paths: Sequence[str], dry_run: bool, yes: bool, json: bool) -> int:
             return DONE if new else NOTHING
         if asks and new:
             confirm(f"Import {plural(len(new), 'memory', 'memories')}?")
-        done = importing.run(memories, named, roots, foreign, _told)
+        done = importing.run(memories, preview, _told)
     if json:
         skipped = [each._asdict() for each in done.skipped]
         out_json({"imported": list(done.ids), "already": done.already, "skipped": skipped})
