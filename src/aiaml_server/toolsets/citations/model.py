@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
@@ -255,12 +254,7 @@ def _confidence(root: Node) -> float | None:
     value = root.value.get("confidence")
     if value is None:
         return None
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not 0 <= value <= 1
-        or math.isnan(value)
-    ):
+    if type(value) not in (int, float) or not 0 <= value <= 1:  # also for what is no number
         raise MalformedMemory(f"{_where(root, 'confidence')} must be a number from 0 to 1")
     return float(value)
 

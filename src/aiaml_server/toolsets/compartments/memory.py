@@ -226,7 +226,7 @@ class Compartments:
         if (said is None and id is None) or (said is not None and not said.strip()):
             raise refuse("content")
         with self._in_run(), self._file.changing() as whole:
-            whole.forget_expired(present())
+            whole.forget_expired()
             entries = dict(whole.entries.get(place, {}))
             before = None
             if id is not None:
@@ -340,7 +340,7 @@ class Compartments:
                 )
         with self._in_run():
             with self._file.changing() as whole:
-                whole.forget_expired(present())
+                whole.forget_expired()
                 entries = whole.entries.get(place, {})
                 gone = {each.id: each for each in fitting(entries.values(), id, category, tags)}
                 left = {name: each for name, each in entries.items() if name not in gone}

@@ -13,7 +13,6 @@ import click
 from aiaml_server.errors import InvalidInput, MalformedFile, StoreError
 from aiaml_server.files import read_regular, write_atomic
 from aiaml_server.format.invisible import marked_line
-from aiaml_server.moments import present
 from aiaml_server.terminal import (
     DONE,
     NOTHING,
@@ -187,7 +186,7 @@ def import_(environ: Mapping[str, str], path: str) -> None:
     rows, of_runs = _rows_of(Path(path))
     values = MANIFEST.values(environ)
     with File(values["AIAML_COMPARTMENTS_FILE"]).changing() as content:
-        content.forget_expired(present())
+        content.forget_expired()
         before = content.ids()
         known = set(before)
         changed: dict[Place, dict[str, Entry]] = {}
@@ -382,7 +381,7 @@ def _places(
     content: Content, compartment: str | None, session: str | None
 ) -> Iterator[tuple[Place, list[Entry]]]:
     """Return the compartments that hold something: the runs' first, then each session's."""
-    content.forget_expired(present())
+    content.forget_expired()
     for place in sorted(content.entries, key=lambda each: (*each[:2], COMPARTMENTS.index(each[2]))):
         kind, owner, name = place
         wanted = session is None or (kind, owner) == ("sessions", session)
@@ -392,10 +391,8 @@ def _places(
 
 def _name(place: Place) -> str:
     kind, owner, name = place
-    owner = marked_line(owner)
-    if kind == "runs":
-        return f"run {owner}" if name == "run" else f"plan of run {owner}"
-    return f"session {owner}" if name == "session" else f"plan of session {owner}"
+    whose = f"{kind.removesuffix('s')} {marked_line(owner)}"
+    return f"plan of {whose}" if name == "plan" else whose
 
 
 def _owner(place: Place) -> dict[str, str]:

@@ -103,10 +103,6 @@ def _is_folder(value: Any) -> bool:
     return value == "" or (isinstance(value, str) and Path(value).is_absolute())
 
 
-def _is_reranker(value: Any) -> bool:
-    return value == "" or _is_text(value)
-
-
 def _is_prefix(value: Any) -> bool:
     return isinstance(value, str) and len(value) <= 200
 
@@ -130,7 +126,9 @@ KEYS = {
         "session_start_limit", 1, 20, "a whole number from 1 to 20"
     ),
     "retrieval.reranker": Key(
-        "reranker", _is_reranker, "a cross-encoder that fastembed knows, an absolute path, or empty"
+        "reranker",
+        lambda value: value == "" or _is_text(value),
+        "a cross-encoder that fastembed knows, an absolute path, or empty",
     ),
     "retrieval.similarity_threshold": _weight("weak"),
     "retrieval.scoring_weights.similarity": _weight("similarity"),

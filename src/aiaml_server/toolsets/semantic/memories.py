@@ -420,15 +420,12 @@ class Memories:
     ) -> builtins.list[tuple[Database, int]]:
         if (memory_id is None) == (content_hash is None):
             raise InvalidInput("memory_id: give either memory_id or content_hash")
-        if memory_id is None:
-            return self._by_hash(content_hash or "")
-        database, number = self._opened.at(memory_id)
-        if not database.there:
-            raise NotFound(f"there is no memory {memory_id.strip()}")
-        return [(database, number)]
-
-    def _by_hash(self, content_hash: str) -> builtins.list[tuple[Database, int]]:
-        wanted = content_hash.strip().lower()
+        if memory_id is not None:
+            database, number = self._opened.at(memory_id)
+            if not database.there:
+                raise NotFound(f"there is no memory {memory_id.strip()}")
+            return [(database, number)]
+        wanted = str(content_hash).strip().lower()
         found = []
         for database in self._opened.there():
             with database.reading() as sql:

@@ -443,12 +443,7 @@ def _is_whole(folder: Path) -> bool:
 
 def _size(folder: Path) -> int:
     """Return the bytes of all files in a folder, those included that are still coming."""
-    size = 0
-    for directory, _, names in os.walk(folder):
-        for name in names:
-            with suppress(OSError):
-                size += Path(directory, name).stat().st_size
-    return size
+    return sum(size for _, size, _ in _stamp(folder))
 
 
 def _stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
