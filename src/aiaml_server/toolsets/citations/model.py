@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
@@ -16,8 +16,6 @@ from aiaml_server.toolsets.citations.nodes import Node
 from aiaml_server.toolsets.citations.writing import ABSENT
 
 LINK_TYPES = ("related", "supersedes", "blocks", "references")
-KEYS = ("id", "subject", "created", "verified", "confidence", "citations", "links", "tags")
-"""The frontmatter's keys, in the order in which a new file has them."""
 
 PREFIX = "mem-"
 LONGEST_SUBJECT = 79  # characters
@@ -112,13 +110,6 @@ class Memory:
             "links": [vars(each) for each in self.links],
             "tags": list(self.tags),
         }
-
-
-def identity(item: Any) -> Any:
-    """Return by what an item of a list in the frontmatter is known again."""
-    if isinstance(item, Mapping):
-        return item.get("path", item.get("target"))
-    return repr(item)
 
 
 def is_id(text: str) -> bool:

@@ -12,7 +12,8 @@ import re
 from datetime import datetime
 
 from aiaml_server.toolsets.citations.frontmatter import WORDS
-from aiaml_server.toolsets.citations.model import KEYS, LINK_TYPES, Citation, Link, Memory
+from aiaml_server.toolsets.citations.model import LINK_TYPES, Citation, Link, Memory
+from aiaml_server.toolsets.citations.writing import KEYS
 
 _QUOTED = (
     r'"[^"\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]*'
