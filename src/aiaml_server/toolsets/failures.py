@@ -7,9 +7,9 @@ from aiaml_server.errors import DiskError, said_by_system
 _MOST_SHOWN = 80  # characters of a wrong value
 
 
-def beginning(text: str) -> str:
-    """Return as much of a text as an error shows: it may have megabytes."""
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+def beginning(text: str, most: int = _MOST_SHOWN) -> str:
+    """Return as much of a text as an error shows, or as is asked for: it may have megabytes."""
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def annotation(level: str, text: str, **where: object) -> str:

@@ -88,13 +88,10 @@ def remarks(result: Found) -> list[str]:
     """Return what is to be said beside a search's hits."""
     said = list(result.notes)
     if result.left_out:
-        names = "; ".join(
-            f"{each.memory.id} ({each.memory.subject}: {places(each)})"
-            for each in result.left_out[:_NAMED]
-        )
-        more = len(result.left_out) - _NAMED
-        names += f"; and {more:,} more" if more > 0 else ""
-        said.append(f"Left out, because citations of them are stale: {names}")
+        stale = [
+            f"{each.memory.id} ({each.memory.subject}: {places(each)})" for each in result.left_out
+        ]
+        said.append(f"Left out, because citations of them are stale: {_named(stale)}")
     return said + unreadable(result.broken)
 
 
@@ -105,11 +102,12 @@ def places(checked: Verified) -> str:
 
 def unreadable(broken: dict[str, str]) -> list[str]:
     """Return what is to be said of files that are no memories."""
-    if not broken:
-        return []
-    named = [*broken.values()][:_NAMED]
-    more = f"; and {len(broken) - _NAMED:,} more" if len(broken) > _NAMED else ""
-    return [f"Cannot be read: {'; '.join(named)}{more}"]
+    return [f"Cannot be read: {_named([*broken.values()])}"] if broken else []
+
+
+def _named(sentences: Sequence[str]) -> str:
+    more = f"; and {len(sentences) - _NAMED:,} more" if len(sentences) > _NAMED else ""
+    return "; ".join(sentences[:_NAMED]) + more
 
 
 def verified(memories: Memories, result: Verified) -> dict[str, Any]:

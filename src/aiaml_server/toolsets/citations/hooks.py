@@ -9,6 +9,7 @@ from pathlib import Path
 from aiaml_server.toolsets.citations import REPOSITORY
 from aiaml_server.toolsets.citations.memories import MOST, Memories, find_root
 from aiaml_server.toolsets.citations.model import Memory
+from aiaml_server.toolsets.failures import beginning
 
 _CONTENT = 200  # characters
 
@@ -17,9 +18,8 @@ def before(place: str, file: str) -> Iterator[dict[str, str]]:
     """Yield the memories that cite a file, which is about to be edited."""
     _, cited = _citing(place, file)
     for memory, lines in cited:
-        text = " ".join(memory.content.split())
-        cut = text if len(text) <= _CONTENT else f"{text[: _CONTENT - 1]}…"
-        yield {"id": memory.id, "subject": memory.subject, "lines": lines, "content": cut}
+        content = beginning(" ".join(memory.content.split()), _CONTENT)
+        yield {"id": memory.id, "subject": memory.subject, "lines": lines, "content": content}
 
 
 def after(place: str, file: str) -> Iterator[dict[str, str]]:
