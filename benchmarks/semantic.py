@@ -151,7 +151,7 @@ def quality(
             query = " ".join([question["text"], *more])
             relevant = set(question["relevant"])
             for kind, settings in (("similarity", alone), ("score", SETTINGS)):
-                memories.config = settings
+                memories.config = memories._opened.config = settings
                 hits = memories.search(query, 25).hits
                 found = [ids[hit.memory.number] for hit in hits]
                 right[kind] += bool(relevant & set(found[:5]))

@@ -18,13 +18,13 @@ from aiaml_server.toolsets.compartments.entries import (
     COMPARTMENTS,
     FILE,
     LIMIT,
+    SCOPES,
     Entry,
     check_expires,
     check_text,
     check_values,
     fitting,
     is_limit,
-    is_scope,
     is_session,
     ranked,
     refuse,
@@ -108,7 +108,7 @@ class Compartments:
             and named not in ("", ".")
             and "\0" not in named,
             "session": is_session(session),
-            "plan_scope": is_scope(plan_scope),
+            "plan_scope": plan_scope in SCOPES,
             "limit": set(limits) <= set(COMPARTMENTS) and all(map(is_limit, limits.values())),
             "changed": changed is None or callable(changed),
         }

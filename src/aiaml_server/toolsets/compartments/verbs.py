@@ -190,16 +190,14 @@ def import_(environ: Mapping[str, str], path: str) -> None:
         before = content.ids()
         known = set(before)
         changed: dict[Place, dict[str, Entry]] = {}
-        sizes: dict[Place, int] = {}
+        sizes = {place: figures["characters"] for place, figures in _counted(content, values)}
         for number, place, entry in rows:
             if entry.id in known:
                 continue
             known.add(entry.id)
-            if place not in changed:
-                changed[place] = dict(content.entries.get(place, {}))
-                sizes[place] = sum(each.size for each in changed[place].values())
+            changed[place] = content.entries.setdefault(place, {})
             changed[place][entry.id] = entry
-            sizes[place] += entry.size
+            sizes[place] = sizes.get(place, 0) + entry.size
             if sizes[place] > (limit := _limit(values, place)):
                 raise Ended(
                     f"{path}, line {number}: content: with it the {place[2]} memory would hold "

@@ -152,6 +152,7 @@ class Memories:
         """
         self.check_secrets, self.reranker = check_secrets, reranker
         self._opened = Opened(home, project, settings)
+        self.config = self._opened.config
         self._embedding = Embedding(self._opened, None, background=background)
         self._merging = Merging(self._opened, self._embedding)
         self.model = model
@@ -163,15 +164,6 @@ class Memories:
         self.merge, self.merge_equal = self._merging.merge, self._merging.merge_equal
         self.duplicates = self._merging.duplicates
         self.history, self.undo = self._merging.history, self._merging.undo
-
-    @property
-    def config(self) -> Config:
-        """The settings, which hold from the next call on."""
-        return self._opened.config
-
-    @config.setter
-    def config(self, settings: Config) -> None:
-        self._opened.config = settings
 
     @property
     def model(self) -> Provider | None:
