@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as json_
 import os
 from collections.abc import Iterator, Mapping
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -441,8 +442,8 @@ def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
                 found = f"{_name(place)} holds {characters:,} of {limit:,} characters"
                 yield Finding(MANIFEST.name, "warning", found, remedy)
         yield from _secrets(path, values["AIAML_CHECK_SECRETS"])
-    aside = sorted(each.name for each in path.parent.glob(f"{path.name}.damaged-*"))
-    for name in aside:
+    aside = path.parent.glob(f"{escape(path.name)}.damaged-*")
+    for name in sorted(each.name for each in aside):
         remedy = "take out what you need, then delete it"
         yield Finding(MANIFEST.name, "warning", f"{name} was damaged, and is kept", remedy)
 
