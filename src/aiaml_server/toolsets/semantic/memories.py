@@ -652,8 +652,7 @@ class Memories:
     def hear(self, session: str, size: int) -> None:
         """Note how many did, of the newest sessions only."""
         with self._opened.database("project").writing() as sql:
-            sql.execute("DELETE FROM about WHERE key = ?", (_SESSION + session,))
-            sql.execute("INSERT INTO about VALUES (?, ?)", (_SESSION + session, str(size)))
+            sql.execute("REPLACE INTO about VALUES (?, ?)", (_SESSION + session, str(size)))
             sql.execute(_FORGET_SESSIONS, (f"{_SESSION}%", _SESSIONS))
 
     def session_start(self, limit: int | None = None, words: str = "") -> Sequence[Memory]:

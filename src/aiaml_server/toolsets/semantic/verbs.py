@@ -73,7 +73,7 @@ from aiaml_server.toolsets.semantic.filters import Filters
 from aiaml_server.toolsets.semantic.installing import install_hooks, uninstall_hooks
 from aiaml_server.toolsets.semantic.memories import Memories, Stored
 from aiaml_server.toolsets.semantic.memory import PRIORITIES, SCOPES, Memory
-from aiaml_server.toolsets.semantic.model import CACHE, Model, State, described
+from aiaml_server.toolsets.semantic.model import CACHE, Model, State
 from aiaml_server.toolsets.semantic.portable import as_file
 from aiaml_server.toolsets.semantic.reranking import Reranker
 from aiaml_server.toolsets.semantic.starting import init
@@ -385,7 +385,7 @@ def _width(name: str) -> int:
     if name == MODEL:
         return 384
     try:
-        return int(described(name)["dim"])
+        return int(Model(Config(name), place.home() / CACHE).described()["dim"])
     except ImportError as error:
         raise Unavailable(
             "fastembed is not installed; "
