@@ -228,18 +228,16 @@ class Compartments:
         with self._in_run(), self._file.changing() as whole:
             whole.forget_expired()
             entries = dict(whole.entries.get(place, {}))
-            before = None
-            if id is not None:
-                before = entries.get(id) or self._cleared.get((place, id))
-            if id is not None and before is None:
-                raise NotFound(f"the {compartment} memory has no entry {beginning(id)!r}")
+            before: Entry | None
             now = timestamp(present())
-            if before is None:
+            if id is None:
                 known = whole.ids()
                 new = next(
                     each for each in iter(lambda: secrets.token_hex(4), "") if each not in known
                 )
                 before = Entry(new, "", created_at=now)
+            elif not (before := entries.get(id) or self._cleared.get((place, id))):
+                raise NotFound(f"the {compartment} memory has no entry {beginning(id)!r}")
             entry = before.changed(content=content, updated_at=now, **values)
             self._check_limit(compartment, entries, entry)
             entries[entry.id] = entry
