@@ -262,19 +262,13 @@ def build(values: Mapping[str, Any]) -> Toolset:
     )
 
 
-def failure(error: AiamlError | None) -> Failure:
+def failure(error: AiamlError | None) -> dict[str, Any]:
     """Return what every tool answers when it fails: a kind of the closed list, and what to do."""
     if error is None:
         suggestion = "Look at the server's log, and at ~/.memory/logs."
     else:
         suggestion = error.suggestion if isinstance(error, Refused) else Refused.suggestion
-    said = toolset.failure(error)
-    return {
-        "success": False,
-        "error": said["error"],
-        "message": said["message"],
-        "suggestion": suggestion,
-    }
+    return {"success": False, **toolset.failure(error), "suggestion": suggestion}
 
 
 class SemanticTools:
