@@ -87,12 +87,12 @@ def read_usual(text: str, name: str) -> Memory | None:
                 Citation(
                     _needed(path),
                     int(line) if line else None,
-                    (_said(snippet) or None) if snippet else None,
-                    (_said(before) or None) if before else None,
-                    (_said(after) or None) if after else None,
+                    _said(snippet) or None,
+                    _said(before) or None,
+                    _said(after) or None,
                     int(times) if times else None,
                     int(nth) if nth else None,
-                    (_said(within) or None) if within else None,
+                    _said(within) or None,
                 )
                 for path, line, snippet, before, after, times, nth, within in _CITATION.findall(
                     head["citations"]

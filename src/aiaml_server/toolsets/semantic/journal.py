@@ -230,7 +230,7 @@ def undo(sql: apsw.Connection, database: Database, change: Change) -> list[int]:
         if change.was["content"] == now["content"]:
             left_out.add("content")  # its vectors stay
         values = {name: change.was[name] for name in FIELDS if name not in left_out}
-        if anew := _other(sql, change.was, kept):
+        if anew := other(sql, change.was, kept):
             values |= joined(change.was, anew)
             sql.execute("UPDATE imports SET memory_id = ? WHERE memory_id = ?", (kept, anew["id"]))
             database.remove(sql, anew["id"])
@@ -241,7 +241,7 @@ def undo(sql: apsw.Connection, database: Database, change: Change) -> list[int]:
             note(sql, database.name, "undo" if change.act == "update" else "update", kept, now)
     numbers = [kept] if now else []
     for each in change.removed:
-        anew = _other(sql, each, 0)
+        anew = other(sql, each, 0)
         if not anew:
             numbers.append(database.add(sql, each))
         elif change.act == "delete":
@@ -252,7 +252,7 @@ def undo(sql: apsw.Connection, database: Database, change: Change) -> list[int]:
     return numbers
 
 
-def _other(sql: apsw.Connection, fields: Mapping[str, Any], but: int) -> dict[str, Any]:
+def other(sql: apsw.Connection, fields: Mapping[str, Any], but: int) -> dict[str, Any]:
     """Return the row of another memory that has a text; nothing where there is none."""
     same = "SELECT id FROM memories WHERE content_hash = ? AND id != ?"
     found = rows(sql, same, (fields["content_hash"], but))

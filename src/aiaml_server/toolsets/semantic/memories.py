@@ -336,9 +336,8 @@ class Memories:
             before, was = self._opened.row(sql, database, number), fields_of(sql, number)
             is_new = content is not None and content != before.content
             if is_new:
-                same = "SELECT id FROM memories WHERE content_hash = ? AND id != ?"
-                if taken := rows(sql, same, (values["content_hash"], number)):
-                    raise AlreadyThere(f"{database.name}:{taken[0][0]} has exactly that text")
+                if taken := journal.other(sql, values, number):
+                    raise AlreadyThere(f"{database.name}:{taken['id']} has exactly that text")
             else:
                 values.pop("content", None)
             is_changed = any(was[name] != value for name, value in values.items())
