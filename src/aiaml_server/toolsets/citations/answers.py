@@ -21,8 +21,8 @@ _NAMED = 20  # files in one sentence
 _MOST = 200_000  # characters of an answer, beyond which no agent reads it
 
 
-def bounded(stated: Iterable[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
-    """Return as many as an answer may hold, at least one, and how many are left out."""
+def bounded(stated: Iterable[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return as many as an answer may hold, at least one, and what is to be said of the others."""
     kept: list[dict[str, Any]] = []
     size = left = 0
     for each in stated:
@@ -31,14 +31,8 @@ def bounded(stated: Iterable[dict[str, Any]]) -> tuple[list[dict[str, Any]], int
             left += 1
         else:
             kept.append(each)
-    return kept, left
-
-
-def left_out(count: int) -> list[str]:
-    """Return what is to be said of an answer that would have been too long."""
-    if not count:
-        return []
-    return [f"{count:,} more are left out, for the answer would be too long: ask for fewer"]
+    said = f"{left:,} more are left out, for the answer would be too long: ask for fewer"
+    return kept, [said] if left else []
 
 
 def summary(memories: Memories, memory: Memory) -> dict[str, Any]:

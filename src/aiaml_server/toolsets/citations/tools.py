@@ -286,7 +286,7 @@ class CitationTools:
         memories = self._memories()
         result = memories.search(query, limit, verify, tags, paths)
         found, left = answers.bounded(answers.found(memories, result))
-        return Answer(found, [*answers.left_out(left), *answers.remarks(result)])
+        return Answer(found, [*left, *answers.remarks(result)])
 
     def memory_save(
         self,
@@ -379,7 +379,7 @@ class CitationTools:
         listed, left = answers.bounded(
             answers.summary(memories, each) for each in scan.memories.values()
         )
-        return Answer(listed, [*answers.left_out(left), *answers.unreadable(scan.broken)])
+        return Answer(listed, [*left, *answers.unreadable(scan.broken)])
 
     def memory_graph_traverse(
         self,
@@ -419,7 +419,7 @@ class CitationTools:
         if not edges:
             memories.get(memory_id)
         found, left = answers.bounded(answers.related(memories, edges))
-        return Answer(found, answers.left_out(left))
+        return Answer(found, left)
 
     def memory_delete(self, memory_id: Id) -> Any:
         """Delete a memory."""
@@ -463,7 +463,7 @@ class CitationTools:
             "memories": stated,
             "unreadable": list(broken.values())[: answers.MOST_LISTED],
         }
-        return Answer(answer, answers.left_out(left))
+        return Answer(answer, left)
 
     def memory_sync_index(self) -> Any:
         """Bring the index up to date."""

@@ -355,7 +355,7 @@ def _tried(folder: Path, name: str, settings: Config) -> dict[str, Any]:
     }
     wanted = config.parse({"embedding": {**values, "device": settings.device}})
     model = Model(wanted, place.home() / CACHE)
-    state = _awaited(model) if model.ready(0.0) is None else model.state()
+    state = _awaited(model)
     if state.kind != "ready":
         raise Unavailable(state.why)
     return values
