@@ -85,10 +85,9 @@ class Config:
     check: bool = True
     same: float | None = None
 
-    @property
-    def thresholds(self) -> Thresholds:
-        """What cosines mean: as set, else as the model in use has it."""
-        own = THRESHOLDS.get(self.model, _SPECIFIED)
+    def thresholds(self, measured: Thresholds | None = None) -> Thresholds:
+        """Return what cosines mean: as set, else as measured, or as the model's name has it."""
+        own = measured or THRESHOLDS.get(self.model, _SPECIFIED)
         return Thresholds(
             own.weak if self.weak is None else self.weak,
             own.same if self.same is None else self.same,
