@@ -332,6 +332,20 @@ def test_pieces_of_too_many_lines_are_refused() -> None:
         pieces("#\n" * 8_001, Path("a.md"))
 
 
+def test_undo_of_a_merge_with_an_import(memories: Memories) -> None:
+    """What was imported comes back with its own date and file."""
+    memories.store("Facts are of mine")
+    written = "---\ndate: 2026-01-02\n---\nfacts are of MINE\n"
+    assert memories.project
+    (memories.project / "MEMORY.md").write_text(written, encoding="utf-8")
+    preview = importing.preview(memories, ["MEMORY.md"])
+    memories.store_all([each.draft for each in preview.candidates])
+    kept, again = memories.undo()
+    assert (kept.content, kept.path) == ("Facts are of mine", None)
+    assert (again.content, again.path) == ("facts are of MINE", "MEMORY.md")
+    assert again.created_at.startswith("2026-01-0")
+
+
 def test_a_large_import_is_written_in_few_batches(memories: Memories) -> None:
     """SQLite counts in its file how often that was changed; each time waits for the disk."""
     assert memories.project
