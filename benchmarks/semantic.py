@@ -29,7 +29,7 @@ from typing import Any
 sys.path.append(str(Path(__file__).parent.parent / "tests"))
 
 import corpus
-from aiaml_server.toolsets.semantic import cutting, memory
+from aiaml_server.toolsets.semantic import cutting, journal, memory
 from aiaml_server.toolsets.semantic.config import Config
 from aiaml_server.toolsets.semantic.database import Author, Database, author_of, packed, rows
 from aiaml_server.toolsets.semantic.memories import Memories
@@ -48,11 +48,14 @@ def add(database: Database, texts: Sequence[tuple[str, list[str], str]]) -> list
         return [
             database.add(
                 sql,
-                (text, f"{number} {memory.digest(text)}", "", "NORMAL", None, json.dumps(tags),
-                 None, "manual", moment, moment, 0, None, "[]", None, None),
+                {
+                    **journal.row_of(memory.Draft(text, tags, created=moment)),
+                    "content_hash": f"{number} {memory.digest(text)}",
+                    "folded": "",
+                },
             )
             for number, (text, tags, moment) in enumerate(texts)
-        ]  # fmt: skip
+        ]
 
 
 def filled(place: Path, size: int, author: Author) -> Memories:
@@ -148,7 +151,7 @@ def quality(
             query = " ".join([question["text"], *more])
             relevant = set(question["relevant"])
             for kind, settings in (("similarity", alone), ("score", SETTINGS)):
-                memories.config = settings
+                memories.config = memories._opened.config = settings
                 hits = memories.search(query, 25).hits
                 found = [ids[hit.memory.number] for hit in hits]
                 right[kind] += bool(relevant & set(found[:5]))

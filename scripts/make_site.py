@@ -23,7 +23,6 @@ import yaml
 
 from aiaml_server import clients, settings, toolsets
 from aiaml_server.clients import launch
-from aiaml_server.clients.entry import ENTRY
 from aiaml_server.clients.places import CLIENTS, Client, Machine
 from aiaml_server.toolset import Variable
 
@@ -125,7 +124,7 @@ def clients_page() -> str:
     for client in CLIENTS:
         lines += [f"## {client.title}", "", f"    aiaml install {client.name}", ""]
         lines += _where(client)
-        text = clients.snippet(ENTRY, client, ["uvx", "aiaml-server"], launch.COMPILED)
+        text = clients.snippet(client, ["uvx", "aiaml-server"], launch.COMPILED)
         lines += ["", f"```{client.form}", text.rstrip("\n"), "```", ""]
         lines += [client.then.format(name="aiaml"), ""]
     return "\n".join(lines)

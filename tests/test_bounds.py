@@ -122,7 +122,7 @@ OTHERS = {
     "sync.seen._mark": "it writes",
     "sync.seen._place": "1 KiB, of which a name is taken",
     "sync.worktree.read": "a memory's file, as `storage.store.Store.text`, which has a row",
-    "toolsets.citations.bare.BareScreen.confirm": "what a person types",
+    "toolsets.citations.bare._Screen.confirm": "what a person types",
     "toolsets.citations.command.Screen.read": "1 MiB of what is typed or piped",
     "toolsets.citations.demo.demo": OURS,
     "toolsets.git._directory": "4 KiB, of which a name is taken",

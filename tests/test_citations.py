@@ -35,12 +35,10 @@ from aiaml_server.toolsets.citations.failures import (
 from aiaml_server.toolsets.citations.frontmatter import read
 from aiaml_server.toolsets.citations.memories import Memories
 from aiaml_server.toolsets.citations.model import (
-    KEYS,
     LINK_TYPES,
     Citation,
     Link,
     Memory,
-    identity,
     memory,
 )
 from aiaml_server.toolsets.citations.tools import CitationTools
@@ -226,13 +224,13 @@ def test_an_update_gives_what_is_wanted_and_keeps_what_is_not_named() -> None:
         text = text.replace("\n", "\r\n") if seed % 2 else text
         stated = new.stated()
         changed = {key: stated[key] for key in ("subject", "citations", "links", "tags")}
-        after = updated(read(text), changed, KEYS, identity)
+        after = updated(read(text), changed)
         assert memory(read(after), "mem-a") == replace(
             old, subject=new.subject, citations=new.citations, links=new.links, tags=new.tags
         ), seed
         assert read(after).root.value["owner"] == "ada" and "owner: ada # me" in after
         assert read(after).root.value == by_pyyaml(after.replace("\r\n", "\n")), seed
-        assert updated(read(after), changed, KEYS, identity) == after, seed
+        assert updated(read(after), changed) == after, seed
 
 
 PIECES = st.sampled_from(

@@ -381,16 +381,16 @@ def test_verify_changed_sees_a_file_that_became_a_link(repo: Path, tmp_path: Pat
     assert done.returncode == 1 and "shop.py:3 outside" in done.stdout
 
 
-@pytest.mark.parametrize("line", [3, "3", 3.0])
-def test_line_is_taken_as_clients_send_it(repo: Path, line: object) -> None:
-    """As a number, as text, or as 3.0."""
+@pytest.mark.parametrize(("line", "kept"), [(3, 3), ("3", 3), (3.0, 3), ("", None)])
+def test_line_is_taken_as_clients_send_it(repo: Path, line: object, kept: int | None) -> None:
+    """As a number, as text, or as 3.0; empty text is none."""
     from pydantic import TypeAdapter
 
     from aiaml_server.toolsets.citations.tools import Cited
 
     given = TypeAdapter(Cited).validate_python({"path": "pkg/shop.py", "line": line})
     saved = CitationTools(str(repo)).memory_save("s", FACT, citations=[given])
-    assert Memories(repo).get(saved["id"]).citations[0].line == 3
+    assert Memories(repo).get(saved["id"]).citations[0].line == kept
 
 
 # --- where git says nothing ---

@@ -761,25 +761,6 @@ def test_connections_say_what_is_wrong(home: Machine, tmp_path: Path) -> None:
     assert not cursor().connected
 
 
-def test_any_program_can_put_its_entry_in(home: Machine) -> None:
-    """By its own name and words; two programs' entries and copies do not meet."""
-    theirs = clients.Entry("other", again="other put", by_hand="other show")
-    config(home).write_text('{"a": 1}')
-    clients.save(clients.connect(theirs, CURSOR, home, ["/gone"], {}))
-    connected(CURSOR, home)
-    assert sorted(json.loads(config(home).read_text())["mcpServers"]) == ["aiaml", "other"]
-    names = sorted(path.name for path in config(home).parent.iterdir())
-    assert names == ["mcp.json", "mcp.json.aiaml-backup", "mcp.json.other-backup"]
-    (found,) = [one for one in clients.connections(theirs, home) if one.connected]
-    assert "the entry other starts" in found.problems[0].what
-    assert found.problems[0].remedy == "`other put cursor` puts it right"
-    disconnected(CURSOR, home)
-    for change in clients.disconnect(theirs, CURSOR, home):
-        clients.save(change)
-    assert config(home).read_text() == '{"a": 1}'
-    assert not any("aiaml" in client.then for client in CLIENTS)
-
-
 def test_a_snippet_is_what_goes_into_the_file() -> None:
     """What is printed for a hand is what would be written."""
     text = clients.snippet(None, ["uvx", "aiaml-server"], {})

@@ -797,6 +797,17 @@ def test_a_damaged_file_is_set_aside(data: bytes, path: Path) -> None:
         assert memory.get("session").total == 1
 
 
+def test_doctor_names_what_was_set_aside(tmp_path: Path) -> None:
+    """Also where the file's name has signs that a pattern of names would."""
+    path = tmp_path / "memory[1].json"
+    path.write_text('{"format": 1', "utf-8")
+    with Compartments(path):
+        pass
+    environ = {"AIAML_COMPARTMENTS_FILE": str(path)}
+    found = [each.found for each in at(manifest("compartments").checks)(environ)]
+    assert "memory[1].json.damaged-1 was damaged, and is kept" in found
+
+
 @pytest.mark.parametrize("data", [
     b"{", b"[]", b"null", b"\xff\xfe", b"alias ls='ls -l'\n", b'{"format": "1"}', b'{"name": "x"}',
     b"[" * 100_000,

@@ -494,3 +494,17 @@ def test_hook_citations_around_an_edit(repository: Path) -> None:
     assert line["stale"] == saved.id and "line 3: changed" in line["citations"]
     other = {"tool_name": "Edit", "tool_input": {"file_path": str(repository / "other.py")}}
     assert told_by("citations", repository, "PreToolUse", **other) == []
+
+
+def test_hook_citations_of_a_whole_file(repository: Path) -> None:
+    """A citation without a line is told as one of the file."""
+    prices = repository / "prices.py"
+    prices.write_text("PRICES = []\n", encoding="utf-8")
+    memories = Memories(repository)
+    saved = memories.save("Prices are in cents", "**Fact**: cents", [Citation("prices.py")])
+    edit = {"tool_name": "Edit", "tool_input": {"file_path": str(prices)}}
+    (line,) = told_by("citations", repository, "PreToolUse", **edit)
+    assert (line["id"], line["lines"]) == (saved.id, "the whole file")
+    prices.unlink()
+    (line,) = told_by("citations", repository, "PostToolUse", **edit)
+    assert (line["stale"], line["citations"]) == (saved.id, "the whole file: missing")

@@ -26,7 +26,9 @@ from aiaml_server.toolsets.semantic import database, failures
 from aiaml_server.toolsets.semantic.checking import checks
 from aiaml_server.toolsets.semantic.config import Config
 from aiaml_server.toolsets.semantic.database import Author, Database, packed, rows
+from aiaml_server.toolsets.semantic.journal import row_of
 from aiaml_server.toolsets.semantic.memories import Memories
+from aiaml_server.toolsets.semantic.memory import Draft
 from semantic_model import Ready
 from test_semantic import SMALL, WIDTH, Toy
 
@@ -361,26 +363,8 @@ def test_a_thousand_memories_take_less_than_four_megabytes(tmp_path: Path) -> No
         author = Author("toy", "1", 384)
         for number in range(1000):
             text = " ".join(chance.choices(words, k=400))[:1000]
-            made = store.add(
-                sql,
-                (
-                    text,
-                    str(number),
-                    str(number),
-                    "NORMAL",
-                    None,
-                    "[]",
-                    None,
-                    "manual",
-                    "2026",
-                    "2026",
-                    0,
-                    None,
-                    "[]",
-                    None,
-                    None,
-                ),
-            )
+            hashes = dict.fromkeys(("content_hash", "folded"), str(number))
+            made = store.add(sql, {**row_of(Draft(text, created="2026")), **hashes})
             vector = [chance.gauss(0, 1) for _ in range(384)]
             store.set_vectors(sql, made, author, [packed(vector, 384)])  # fmt: skip
     memories.close()

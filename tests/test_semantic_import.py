@@ -296,7 +296,7 @@ def test_a_preview_changes_nothing_and_an_import_does_what_it_says(memories: Mem
     by_tag = {each.draft.tags: each.draft.priority for each in shown.candidates}
     assert by_tag[("adr",)] == by_tag[("security",)] == "HIGH"
     assert by_tag[("shop",)] == "NORMAL"
-    done = importing.run(memories)
+    done = importing.run(memories, importing.preview(memories))
     assert (len(done.ids), done.already) == (8, 0)
     held = {each.content: each for each in memories.list(limit=100).memories}
     for each in shown.candidates:
@@ -304,7 +304,7 @@ def test_a_preview_changes_nothing_and_an_import_does_what_it_says(memories: Mem
         assert (memory.source, memory.path) == ("import", each.path)
         assert (memory.tags, memory.priority) == (each.draft.tags, each.draft.priority)
         assert memory.scope == "project"
-    again = importing.run(memories)
+    again = importing.run(memories, importing.preview(memories))
     assert (again.ids, again.already) == ([], 8)
     assert list(memories.list(limit=100).memories) == list(held.values())
     assert {path: path.read_bytes() for path in project.rglob("*.md")} == before
@@ -319,9 +319,9 @@ def test_an_import_that_is_broken_off_is_finished_by_the_next(memories: Memories
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        importing.run(memories, told=broken)
+        importing.run(memories, importing.preview(memories), broken)
     assert memories.list().total == 3
-    done = importing.run(memories)
+    done = importing.run(memories, importing.preview(memories))
     assert (len(done.ids), done.already, memories.list().total) == (5, 3, 8)
 
 
@@ -330,6 +330,20 @@ def test_pieces_of_too_many_lines_are_refused() -> None:
     assert len(pieces("- fact of mine\n" * 4_000, Path("a.md"))) == 4_000
     with pytest.raises(MalformedFile, match="it has more than 8,000 lines"):
         pieces("#\n" * 8_001, Path("a.md"))
+
+
+def test_undo_of_a_merge_with_an_import(memories: Memories) -> None:
+    """What was imported comes back with its own date and file."""
+    memories.store("Facts are of mine")
+    written = "---\ndate: 2026-01-02\n---\nfacts are of MINE\n"
+    assert memories.project
+    (memories.project / "MEMORY.md").write_text(written, encoding="utf-8")
+    preview = importing.preview(memories, ["MEMORY.md"])
+    memories.store_all([each.draft for each in preview.candidates])
+    kept, again = memories.undo()
+    assert (kept.content, kept.path) == ("Facts are of mine", None)
+    assert (again.content, again.path) == ("facts are of MINE", "MEMORY.md")
+    assert again.created_at.startswith("2026-01-0")
 
 
 def test_a_large_import_is_written_in_few_batches(memories: Memories) -> None:
@@ -349,16 +363,16 @@ def test_a_large_import_is_written_in_few_batches(memories: Memories) -> None:
 
     before = changes()
     with pytest.raises(KeyboardInterrupt):
-        importing.run(memories, ["NOTES.md"], told=broken)
+        importing.run(memories, importing.preview(memories, ["NOTES.md"]), broken)
     assert (memories.list().total, changes() - before) == (131, 2)
-    done = importing.run(memories, ["NOTES.md"])
+    done = importing.run(memories, importing.preview(memories, ["NOTES.md"]))
     assert (len(done.ids), done.already, memories.list().total) == (869, 131, 1_000)
     assert changes() - before <= 12
 
 
 def test_what_was_imported_is_known_whatever_became_of_it(memories: Memories) -> None:
     """Edited or merged; not when it was forgotten, of which nothing is kept."""
-    ids = importing.run(memories).ids
+    ids = importing.run(memories, importing.preview(memories)).ids
     with memories.databases["project"].writing() as sql:  # as an earlier version has left it
         sql.execute("DROP TABLE imports")
         sql.execute("ALTER TABLE memories DROP COLUMN spaced")
@@ -375,11 +389,14 @@ def test_what_was_imported_is_known_whatever_became_of_it(memories: Memories) ->
     memories.merge([ids[0], ids[1]])
     kept = memories.merge([ids[2], ids[3]])
     memories.update(kept.id, content="And so does this.")
-    assert (importing.run(memories).ids, memories.list().total) == ([], 6)
+    assert (importing.run(memories, importing.preview(memories)).ids, memories.list().total) == (
+        [],
+        6,
+    )
     memories.undo()
-    assert importing.run(memories).ids == []
+    assert importing.run(memories, importing.preview(memories)).ids == []
     memories.delete(ids[5])
-    assert len(importing.run(memories).ids) == 1
+    assert len(importing.run(memories, importing.preview(memories)).ids) == 1
     with memories.databases["project"].reading() as sql:
         assert sql.execute("SELECT count(*) FROM imports").fetchall() == [(8,)]
 
@@ -392,7 +409,9 @@ def test_a_directory_of_memories_is_read_as_a_whole(memories: Memories, tmp_path
     for name in ("rex", "bello"):
         (base / "files" / f"{name}.md").write_text(text.format(name), encoding="utf-8")
     assert memories.project
-    done = importing.run(memories, [str(base)], [memories.project, base])
+    done = importing.run(
+        memories, importing.preview(memories, [str(base)], [memories.project, base])
+    )
     assert len(done.ids) == 2
     held = memories.list().memories
     assert {each.content for each in held} == {"The dog is rex.", "The dog is bello."}
@@ -409,7 +428,7 @@ def test_what_is_there_already_is_not_taken_over(
     memories.store(equal("Tabs, never spaces."), tags=["own"])
     (shown,) = importing.preview(memories, [".claude"]).candidates
     assert not shown.is_new
-    assert importing.run(memories, [".claude"]).ids == []
+    assert importing.run(memories, importing.preview(memories, [".claude"])).ids == []
     assert [each.tags for each in memories.list().memories] == [("own",)]
 
 
@@ -466,7 +485,7 @@ def test_import_keeps_the_time_of_a_memory(memories: Memories, tmp_path: Path) -
     """Recency and date filters are true of what was written years ago."""
     notes = tmp_path / "notes.md"
     notes.write_text(DATED, encoding="utf-8")
-    importing.run(memories, [str(notes)], [tmp_path])
+    importing.run(memories, importing.preview(memories, [str(notes)], [tmp_path]))
     held = memories.list(Filters(until="2024-02"))
     assert [each.created_at[:10] for each in held.memories] == ["2024-01-05"]
     assert held.memories[0].updated_at == held.memories[0].created_at
@@ -570,7 +589,7 @@ def test_foreign_sources_come_with_their_times(memories: Memories, tmp_path: Pat
     )  # fmt: skip
     kind = importing.foreign_kind(source)
     assert kind == "mem0" and importing.foreign_kind(tmp_path / "none") is None
-    done = importing.run(memories, [], [tmp_path], [(source, kind)])
+    done = importing.run(memories, importing.preview(memories, [], [tmp_path], [(source, kind)]))
     (one,) = (memories.get(each) for each in done.ids)
     assert (one.content, one.created_at[:10], one.tags) == ("Likes tea", "2024-05-06", ("food",))
 
@@ -608,7 +627,10 @@ def test_mcp_memory_service_and_claude_mem(memories: Memories, tmp_path: Path) -
         )
     found = [(each, importing.foreign_kind(each)) for each in (service, other.parent)]
     assert [kind for _, kind in found] == ["mcp-memory-service", "claude-mem"]
-    done = importing.run(memories, [], [tmp_path], [(path, str(kind)) for path, kind in found])
+    done = importing.run(
+        memories,
+        importing.preview(memories, [], [tmp_path], [(path, str(kind)) for path, kind in found]),
+    )
     held = {each.content: each for each in map(memories.get, done.ids)}
     assert set(held) == {
         "negative",

@@ -148,14 +148,14 @@ def test_the_specified_file_is_the_default(tmp_path: Path) -> None:
     (tmp_path / config.NAME).write_text(json.dumps(SPECIFIED), encoding="utf-8")
     given = config.load(tmp_path)
     assert replace(given, weak=None, same=None) == config.Config() == config.load(tmp_path / "no")
-    assert given.thresholds == config.Config().thresholds == (0.7, 0.9)
+    assert given.thresholds() == config.Config().thresholds() == (0.7, 0.9)
 
 
 def test_thresholds_belong_to_the_model() -> None:
     """Unless they are set."""
     small = config.Config(model="sentence-transformers/all-MiniLM-L6-v2")
-    assert small.thresholds.weak < 0.7
-    assert replace(small, weak=0.5).thresholds.weak == 0.5
+    assert small.thresholds().weak < 0.7
+    assert replace(small, weak=0.5).thresholds().weak == 0.5
 
 
 @pytest.mark.parametrize(

@@ -5,19 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict
 
 from aiaml_server.toolset import Tool, failure
-
-
-class Rule(NamedTuple):
-    """What a parameter must be: in its annotation, beside its description and examples."""
-
-    sentence: str
 
 
 class Failure(TypedDict, total=False):
@@ -62,7 +56,7 @@ class Whole(Plain):
     def __get_pydantic_core_schema__(self, *_: object) -> CoreSchema:
         number = core_schema.int_schema(strict=True, ge=self.least, le=self.most)
         return core_schema.no_info_before_validator_function(
-            _as_number, core_schema.nullable_schema(number)
+            as_number, core_schema.nullable_schema(number)
         )
 
 
@@ -87,7 +81,7 @@ class Few:
         return value
 
 
-def _as_number(value: object) -> object:
+def as_number(value: object) -> object:
     """Return a whole number that is written otherwise; None for an empty text."""
     if value == "":
         return None
@@ -102,7 +96,7 @@ def tool(
     call: Callable[..., Any],
     description: str,
     shape: type,
-    rules: Mapping[str, str] | None = None,
+    rules: Mapping[str, str],
     /,
     **hints: Any,
 ) -> Tool:
@@ -112,24 +106,11 @@ def tool(
         call: the function.
         description: what agents read of it.
         shape: what it answers.
-        rules: what each parameter must be; where tools differ, by "tool parameter". Without, each
-            parameter's annotation has a `Rule`.
+        rules: what each parameter must be; where tools differ, by "tool parameter".
         hints: what is true of it beside, as `Tool` has it.
     """
     name = call.__name__
-    if rules is None:
-        own = _stated(call)
-    else:
-        parameters = inspect.signature(call).parameters
-        own = {each: rules.get(f"{name} {each}") or rules[each] for each in parameters}
+    parameters = inspect.signature(call).parameters
+    own = {each: rules.get(f"{name} {each}") or rules[each] for each in parameters}
     title = name.removeprefix("memory_").replace("_", " ").capitalize()
     return Tool(name, title, description, call, shape, own, failure, **hints)
-
-
-def _stated(call: Callable[..., Any]) -> dict[str, str]:
-    """Return the rule in the annotation of each parameter."""
-    parameters = inspect.signature(call, eval_str=True).parameters
-    return {
-        name: next(each.sentence for each in one.annotation.__metadata__ if isinstance(each, Rule))
-        for name, one in parameters.items()
-    }

@@ -25,8 +25,7 @@ _CONTAINERS = (".dockerenv", "run/.containerenv")  # what Docker and Podman put 
 
 def _directories(variable: str, value: str) -> tuple[str, ...]:
     """Read directories, separated as in PATH; `*` among them stands for every one."""
-    named = [each for each in value.split(os.pathsep) if each]
-    paths = [each if each == EVERY else os.path.expanduser(each) for each in named]  # noqa: PTH111
+    paths = [os.path.expanduser(each) for each in value.split(os.pathsep) if each]  # noqa: PTH111
     for each in paths:
         if each != EVERY and not os.path.isabs(each):  # noqa: PTH117 (cheap to import)
             raise InvalidSetting(variable, f"holds {each!r}; each must be an absolute path, or *")

@@ -24,13 +24,13 @@ def secret_in(*texts: str | None, check: bool) -> list[str]:
     below each other: a subject "router password", and the password as the content.
     """
     given = [each for each in texts if each]
-    below = [f"{name[-_NAME:]}:\n{word}" for name, word in pairwise(given) if _is_word(word)]
+    below = [
+        f"{name[-_NAME:]}:\n{word}"
+        for name, word in pairwise(given)
+        if len(word) <= _LONGEST and len(word.split()) == 1
+    ]
     found = leak_in("\n".join([*given, *below]).encode("utf-8", "replace"), check=check)
     return [f"this seems to hold {found.kind}; {_TAKE_OUT}"] if found else []
-
-
-def _is_word(text: str) -> bool:
-    return len(text) <= _LONGEST and len(text.split()) == 1
 
 
 def leak_in(data: bytes, *, check: bool) -> Leak | None:

@@ -21,8 +21,8 @@ _NAMED = 20  # files in one sentence
 _MOST = 200_000  # characters of an answer, beyond which no agent reads it
 
 
-def bounded(stated: Iterable[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
-    """Return as many as an answer may hold, at least one, and how many are left out."""
+def bounded(stated: Iterable[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return as many as an answer may hold, at least one, and what is to be said of the others."""
     kept: list[dict[str, Any]] = []
     size = left = 0
     for each in stated:
@@ -31,14 +31,8 @@ def bounded(stated: Iterable[dict[str, Any]]) -> tuple[list[dict[str, Any]], int
             left += 1
         else:
             kept.append(each)
-    return kept, left
-
-
-def left_out(count: int) -> list[str]:
-    """Return what is to be said of an answer that would have been too long."""
-    if not count:
-        return []
-    return [f"{count:,} more are left out, for the answer would be too long: ask for fewer"]
+    said = f"{left:,} more are left out, for the answer would be too long: ask for fewer"
+    return kept, [said] if left else []
 
 
 def summary(memories: Memories, memory: Memory) -> dict[str, Any]:
@@ -88,13 +82,10 @@ def remarks(result: Found) -> list[str]:
     """Return what is to be said beside a search's hits."""
     said = list(result.notes)
     if result.left_out:
-        names = "; ".join(
-            f"{each.memory.id} ({each.memory.subject}: {places(each)})"
-            for each in result.left_out[:_NAMED]
-        )
-        more = len(result.left_out) - _NAMED
-        names += f"; and {more:,} more" if more > 0 else ""
-        said.append(f"Left out, because citations of them are stale: {names}")
+        stale = [
+            f"{each.memory.id} ({each.memory.subject}: {places(each)})" for each in result.left_out
+        ]
+        said.append(f"Left out, because citations of them are stale: {_named(stale)}")
     return said + unreadable(result.broken)
 
 
@@ -105,11 +96,12 @@ def places(checked: Verified) -> str:
 
 def unreadable(broken: dict[str, str]) -> list[str]:
     """Return what is to be said of files that are no memories."""
-    if not broken:
-        return []
-    named = [*broken.values()][:_NAMED]
-    more = f"; and {len(broken) - _NAMED:,} more" if len(broken) > _NAMED else ""
-    return [f"Cannot be read: {'; '.join(named)}{more}"]
+    return [f"Cannot be read: {_named([*broken.values()])}"] if broken else []
+
+
+def _named(sentences: Sequence[str]) -> str:
+    more = f"; and {len(sentences) - _NAMED:,} more" if len(sentences) > _NAMED else ""
+    return "; ".join(sentences[:_NAMED]) + more
 
 
 def verified(memories: Memories, result: Verified) -> dict[str, Any]:

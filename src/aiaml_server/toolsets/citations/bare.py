@@ -30,7 +30,7 @@ from aiaml_server.toolsets.citations.failures import Refused
 INTERRUPTED, PIPE_CLOSED = 130, 141
 
 
-class BareScreen(Screen):
+class _Screen(Screen):
     """The standard streams; what nobody would see is shown as code points."""
 
     def __init__(self) -> None:
@@ -39,36 +39,29 @@ class BareScreen(Screen):
                 stream.reconfigure(errors="backslashreplace")
 
     def out(self, line: str) -> None:
-        """Show a line of an answer."""
         sys.stdout.write(f"{inert(marked_line(line))}\n")
 
     def out_command(self, text: str) -> None:
-        """Show a line that GitHub obeys, by what stands behind its `::`."""
         sys.stdout.write(f"::{inert(marked_line(text))}\n")
 
     def out_text(self, text: str) -> None:
-        """Show an answer of several lines."""
         sys.stdout.write(f"{inert(marked(text))}\n")
 
     out_source = out_text
 
     def note(self, line: str) -> None:
-        """Show a line that is not the answer."""
         sys.stderr.write(f"{inert(marked_line(line))}\n")
 
     fail = note
 
     def out_json(self, value: Any) -> None:
-        """Show an answer for programs, in ASCII."""
         sys.stdout.write(f"{inert_json(json.dumps(value, indent=2))}\n")
 
     def out_csv(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Show rows for a spreadsheet, in UTF-8."""
         sys.stdout.flush()
         sys.stdout.buffer.write(as_csv(rows).encode())
 
     def confirm(self, question: str) -> None:
-        """Ask; whoever says no, or is not there, ends the verb."""
         if not sys.stdin.isatty():
             raise Refused("there is no terminal to ask on; `--yes` says yes")
         sys.stderr.write(f"{inert(marked_line(question))} [y/N]: ")
@@ -124,7 +117,7 @@ def main(words: Sequence[str] | None = None, prog: str | None = None) -> int:
     """Run the command; return the exit code."""
     given = vars(parser(prog).parse_args(words))
     verb: Verb = given.pop("run")
-    screen = BareScreen()
+    screen = _Screen()
     try:
         code = run(verb, screen, given)
         sys.stdout.flush()

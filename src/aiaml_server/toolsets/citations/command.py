@@ -31,6 +31,7 @@ from aiaml_server.toolsets.citations.notation import relative
 from aiaml_server.toolsets.citations.sources import Sources
 from aiaml_server.toolsets.citations.store import MAX_FILE
 from aiaml_server.toolsets.citations.verify import OK, UNSEEN, Checked, check
+from aiaml_server.toolsets.failures import annotation
 from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 VALID, STALE, COULD_NOT = 0, 1, 2
@@ -337,7 +338,7 @@ def _verify_changed(screen: Screen, given: Mapping[str, Any], memories: Memories
             screen.out_command(line)
         for result, each in unknown:
             text = f"{place(each.citation)} {_NO_PAST}: {each.note}"
-            screen.out_command(_annotation("warning", result.path, UNSEEN, text))
+            screen.out_command(annotation("warning", text, file=result.path, title=UNSEEN))
     else:
         _report(screen, results, broken)
     counts = f"{len(results)} touched by what changed since {given['changed']}"
@@ -428,20 +429,13 @@ def _annotations(results: Sequence[Verified], broken: Mapping[str, str]) -> list
             level = "error" if each.stale else "warning"
             text = f"{place(each.citation)} is {each.verdict}"
             text += f": {each.note}" if each.note else ""
-            lines.append(_annotation(level, result.path, each.verdict, text))
+            lines.append(annotation(level, text, file=result.path, title=each.verdict))
         if result.leak:
             text = f"line {result.leak.line} seems to hold {result.leak.kind}"
-            lines.append(_annotation("error", result.path, "secret", text))
-    return lines + [_annotation("error", path, "unreadable", text) for path, text in broken.items()]
-
-
-def _annotation(level: str, path: str, title: str, text: str) -> str:
-    def escaped(value: str, more: str = "") -> str:
-        for each in f"%\r\n{more}":
-            value = value.replace(each, f"%{ord(each):02X}")
-        return value
-
-    return f"{level} file={escaped(path, ':,')},title={escaped(title, ':,')}::{escaped(text)}"
+            lines.append(annotation("error", text, file=result.path, title="secret"))
+    return lines + [
+        annotation("error", text, file=path, title="unreadable") for path, text in broken.items()
+    ]
 
 
 def _graph(screen: Screen, given: Mapping[str, Any]) -> int:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from aiaml_server.toolsets.citations import REPOSITORY
 from aiaml_server.toolsets.citations.memories import MOST, Memories, find_root
-from aiaml_server.toolsets.citations.model import Memory
+from aiaml_server.toolsets.citations.model import Citation, Memory
+from aiaml_server.toolsets.failures import beginning
 
 _CONTENT = 200  # characters
 
@@ -17,9 +18,8 @@ def before(place: str, file: str) -> Iterator[dict[str, str]]:
     """Yield the memories that cite a file, which is about to be edited."""
     _, cited = _citing(place, file)
     for memory, lines in cited:
-        text = " ".join(memory.content.split())
-        cut = text if len(text) <= _CONTENT else f"{text[: _CONTENT - 1]}…"
-        yield {"id": memory.id, "subject": memory.subject, "lines": lines, "content": cut}
+        content = beginning(" ".join(memory.content.split()), _CONTENT)
+        yield {"id": memory.id, "subject": memory.subject, "lines": lines, "content": content}
 
 
 def after(place: str, file: str) -> Iterator[dict[str, str]]:
@@ -28,7 +28,7 @@ def after(place: str, file: str) -> Iterator[dict[str, str]]:
     results, _ = memories.verify_all([memory.id for memory, _ in cited[:MOST]])
     for result in results:
         wrong = [
-            f"line {each.citation.line}: {each.verdict}"
+            f"{'line ' if each.citation.line else ''}{_line(each.citation)}: {each.verdict}"
             for each in result.stale
             if (memories.root / each.citation.path) == _absolute(place, file)
         ]
@@ -49,7 +49,11 @@ def _citing(place: str, file: str) -> tuple[Memories, list[tuple[Memory, str]]]:
     wanted = _absolute(place, file)
     found = []
     for memory in memories.list().memories.values():
-        lines = [each.line for each in memory.citations if (root / each.path) == wanted]
+        lines = [_line(each) for each in memory.citations if (root / each.path) == wanted]
         if file and lines:
-            found.append((memory, ", ".join(map(str, lines))))
+            found.append((memory, ", ".join(lines)))
     return memories, found
+
+
+def _line(citation: Citation) -> str:
+    return str(citation.line or "the whole file")

@@ -39,11 +39,18 @@ def alone(directory: Path, seconds: float) -> Iterator[None]:
         os.close(descriptor)
 
 
+def _open_substitute(directory: Path) -> int:
+    name = hashlib.sha256(os.path.realpath(directory).encode("utf-8", "surrogateescape"))
+    user = os.getuid() if sys.platform != "win32" else ""
+    path = Path(tempfile.gettempdir()) / f"aiaml-citations-{user}-{name.hexdigest()[:16]}.lock"
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    return os.open(path, flags | getattr(os, "O_NOINHERIT", 0), 0o600)
+
+
 if sys.platform == "win32":
     import msvcrt
 
-    def _open(directory: Path) -> int:
-        return _open_substitute(directory)
+    _open = _open_substitute
 
     def _acquired(descriptor: int) -> bool:
         with suppress(OSError):
@@ -73,11 +80,3 @@ else:
         except BlockingIOError:
             return False
         return True
-
-
-def _open_substitute(directory: Path) -> int:
-    name = hashlib.sha256(os.path.realpath(directory).encode("utf-8", "surrogateescape"))
-    user = os.getuid() if sys.platform != "win32" else ""
-    path = Path(tempfile.gettempdir()) / f"aiaml-citations-{user}-{name.hexdigest()[:16]}.lock"
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-    return os.open(path, flags | getattr(os, "O_NOINHERIT", 0), 0o600)

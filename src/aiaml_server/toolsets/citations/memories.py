@@ -328,11 +328,6 @@ class Memories:
         age = self.age(memory)
         return bool(memory.citations) and (age is None or age > self.config.stale_days)
 
-    def _is_due(self, memory: Memory) -> bool:
-        """Say whether a verification is to be noted: seldom, for two branches may note it both."""
-        age = self.age(memory)
-        return age is None or age >= min(_MOST_DAYS, self.config.stale_days / 4)
-
     # --- writing --------------------------------------------------------------------------------
 
     def save(
@@ -605,14 +600,9 @@ class Memories:
         if not leak_in(b"\n\n".join(texts.values()), check=True):
             return results
         return [
-            each._replace(leak=self._leak_of(each.memory.id)) if each.memory.id in texts else each
+            each._replace(leak=leak_in(texts.get(each.memory.id, b""), check=True))
             for each in results
         ]
-
-    def _leak_of(self, memory_id: str) -> Leak | None:
-        with suppress(NotFound, DiskError, MalformedMemory):
-            return leak_in(self.store.text(memory_id).encode("utf-8", "replace"), check=True)
-        return None
 
     def _checked(self, memory: Memory, sources: Sources) -> Verified:
         return Verified(memory, self.store.path(memory.id), check_all(memory.citations, sources))
@@ -625,7 +615,9 @@ class Memories:
         if moves:
             changes["citations"] = today
         if stamp and result.checked and result.valid:
-            is_due = self._is_due(result.memory)
+            age = self.age(memory)
+            # Seldom, for two branches may note it both.
+            is_due = age is None or age >= min(_MOST_DAYS, self.config.stale_days / 4)
             if is_due:
                 changes["verified"] = midnight()
             if is_due or moves:

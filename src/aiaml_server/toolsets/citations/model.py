@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 import unicodedata
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
@@ -17,8 +16,6 @@ from aiaml_server.toolsets.citations.nodes import Node
 from aiaml_server.toolsets.citations.writing import ABSENT
 
 LINK_TYPES = ("related", "supersedes", "blocks", "references")
-KEYS = ("id", "subject", "created", "verified", "confidence", "citations", "links", "tags")
-"""The frontmatter's keys, in the order in which a new file has them."""
 
 PREFIX = "mem-"
 LONGEST_SUBJECT = 79  # characters
@@ -113,13 +110,6 @@ class Memory:
             "links": [vars(each) for each in self.links],
             "tags": list(self.tags),
         }
-
-
-def identity(item: Any) -> Any:
-    """Return by what an item of a list in the frontmatter is known again."""
-    if isinstance(item, Mapping):
-        return item.get("path", item.get("target"))
-    return repr(item)
 
 
 def is_id(text: str) -> bool:
@@ -255,12 +245,7 @@ def _confidence(root: Node) -> float | None:
     value = root.value.get("confidence")
     if value is None:
         return None
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not 0 <= value <= 1
-        or math.isnan(value)
-    ):
+    if type(value) not in (int, float) or not 0 <= value <= 1:  # also for what is no number
         raise MalformedMemory(f"{_where(root, 'confidence')} must be a number from 0 to 1")
     return float(value)
 

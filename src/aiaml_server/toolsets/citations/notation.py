@@ -35,15 +35,10 @@ def read_place(text: str) -> Place:
         return Place(path, name=name)
     for sign in ("#", ":"):
         path, found, said = text.rpartition(sign)
-        if found and path and (lines := read_lines(said)):
-            return Place(path, *lines)
+        if found and path and (lines := _LINES.fullmatch(said)):
+            first, last = lines[1], lines[2] or lines[1]
+            return Place(path, int(first[:_DIGITS]), int(last[:_DIGITS]))
     return Place(text)
-
-
-def read_lines(text: str) -> tuple[int, int] | None:
-    """Read one line's number, or the first and the last: `20`, `20-24`, `L20-L24`."""
-    found = _LINES.fullmatch(text)
-    return (int(found[1][:_DIGITS]), int((found[2] or found[1])[:_DIGITS])) if found else None
 
 
 def relative(path: str, root: str | os.PathLike[str], start: str = "") -> str:

@@ -59,9 +59,8 @@ def rank(memories: Iterable[Memory], query: str, shortest: int = 3) -> list[tupl
                     words[word] = _NEARLY
         found = _scored(every, shared, asked)
     found.sort(key=lambda hit: hit[0].id)
-    found.sort(key=lambda hit: hit[0].created, reverse=True)
     found.sort(
-        key=lambda hit: (round(hit[1], 9), len(shares(hit[0].subject))),
+        key=lambda hit: (round(hit[1], 9), len(shares(hit[0].subject)), hit[0].created),
         reverse=True,
     )
     return found

@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple
@@ -215,15 +216,12 @@ def _taken(note: Note, ids: dict[str, str], top: Path, sources: Sources) -> Take
             else:
                 dead.append((number, target))
         for path, cited in _MENTION.findall(line):
-            try:
+            with suppress(InvalidCitation):
                 kept, warnings = recorded(Citation(path, int(cited)), sources)
-            except InvalidCitation:
-                dead.append((number, f"{path}:{cited}"))
-                continue
-            if warnings:
-                dead.append((number, f"{path}:{cited}"))
-            else:
-                citations[kept] = None
+                if not warnings:
+                    citations[kept] = None
+                    continue
+            dead.append((number, f"{path}:{cited}"))
     memory = Memory(
         id=ids[note.name],
         subject=_subject(text, note.name),

@@ -373,7 +373,8 @@ class Sources:
         if _LEADS_OUT.search(path):
             raise Outside(path)
         where = os.path.realpath(os.path.join(self.root, path))  # noqa: PTH118
-        within = os.path.relpath(where, self.root) if _one_drive(where, self.root) else ".."
+        drives = {os.path.splitdrive(each)[0].lower() for each in (where, self.root)}
+        within = os.path.relpath(where, self.root) if len(drives) == 1 else ".."
         if _LEADS_OUT.search(within):
             raise Outside(path)
         return where
@@ -500,7 +501,3 @@ def _other_bytes(error: UnicodeError) -> tuple[str, int]:
 
 _OTHER_BYTES = "aiaml-citations"
 codecs.register_error(_OTHER_BYTES, _other_bytes)
-
-
-def _one_drive(first: str, second: str) -> bool:
-    return os.path.splitdrive(first)[0].lower() == os.path.splitdrive(second)[0].lower()

@@ -24,7 +24,7 @@ from aiaml_server.toolsets.citations.failures import (
 )
 from aiaml_server.toolsets.citations.frontmatter import Document, read
 from aiaml_server.toolsets.citations.lock import alone
-from aiaml_server.toolsets.citations.model import KEYS, PREFIX, Memory, identity, is_id, memory
+from aiaml_server.toolsets.citations.model import PREFIX, Memory, is_id, memory
 from aiaml_server.toolsets.citations.usual import read_usual
 from aiaml_server.toolsets.citations.writing import block, updated
 from aiaml_server.toolsets.failures import refused
@@ -272,7 +272,7 @@ class Store:
                 the change would touch more than it may.
         """
         document = self.document(memory_id)
-        text = updated(document, changes, KEYS, identity)
+        text = updated(document, changes)
         if content is not None:
             text = _with_body(text, content)
         if text == document.text and text == self.text(memory_id, settle=False):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -10,7 +9,7 @@ from pydantic import BeforeValidator, Field, with_config
 from typing_extensions import NotRequired, TypedDict
 
 from aiaml_server.toolset import Answer, Toolset
-from aiaml_server.toolsets.answering import Failure, tool
+from aiaml_server.toolsets.answering import Failure, as_number, tool
 from aiaml_server.toolsets.citations import FORGETFUL, REPOSITORY, TOOLS, answers
 from aiaml_server.toolsets.citations import descriptions as words
 from aiaml_server.toolsets.citations.config import load
@@ -20,16 +19,9 @@ from aiaml_server.toolsets.citations.model import LINK_TYPES, Citation, Link
 _closed = with_config(extra="forbid")  # a key that nobody knows is refused, not dropped
 
 
-def _whole(value: object) -> object:
-    """Take a whole number as clients send it: also as text, or as 2.0."""
-    if isinstance(value, str) and re.fullmatch("[0-9]{1,9}", value):
-        return int(value)
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
 _AtMost = Field(max_length=MOST)  # more are refused before they are looked at
 _Texts = Annotated[list[str], _AtMost]
-_Number = Annotated[int | None, Field(strict=True, ge=1), BeforeValidator(_whole)]
+_Number = Annotated[int | None, Field(strict=True, ge=1), BeforeValidator(as_number)]
 
 
 @_closed
@@ -294,7 +286,7 @@ class CitationTools:
         memories = self._memories()
         result = memories.search(query, limit, verify, tags, paths)
         found, left = answers.bounded(answers.found(memories, result))
-        return Answer(found, [*answers.left_out(left), *answers.remarks(result)])
+        return Answer(found, [*left, *answers.remarks(result)])
 
     def memory_save(
         self,
@@ -387,7 +379,7 @@ class CitationTools:
         listed, left = answers.bounded(
             answers.summary(memories, each) for each in scan.memories.values()
         )
-        return Answer(listed, [*answers.left_out(left), *answers.unreadable(scan.broken)])
+        return Answer(listed, [*left, *answers.unreadable(scan.broken)])
 
     def memory_graph_traverse(
         self,
@@ -427,7 +419,7 @@ class CitationTools:
         if not edges:
             memories.get(memory_id)
         found, left = answers.bounded(answers.related(memories, edges))
-        return Answer(found, answers.left_out(left))
+        return Answer(found, left)
 
     def memory_delete(self, memory_id: Id) -> Any:
         """Delete a memory."""
@@ -471,7 +463,7 @@ class CitationTools:
             "memories": stated,
             "unreadable": list(broken.values())[: answers.MOST_LISTED],
         }
-        return Answer(answer, answers.left_out(left))
+        return Answer(answer, left)
 
     def memory_sync_index(self) -> Any:
         """Bring the index up to date."""

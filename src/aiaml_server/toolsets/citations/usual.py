@@ -12,7 +12,8 @@ import re
 from datetime import datetime
 
 from aiaml_server.toolsets.citations.frontmatter import WORDS
-from aiaml_server.toolsets.citations.model import KEYS, LINK_TYPES, Citation, Link, Memory
+from aiaml_server.toolsets.citations.model import LINK_TYPES, Citation, Link, Memory
+from aiaml_server.toolsets.citations.writing import KEYS
 
 _QUOTED = (
     r'"[^"\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]*'
@@ -86,12 +87,12 @@ def read_usual(text: str, name: str) -> Memory | None:
                 Citation(
                     _needed(path),
                     int(line) if line else None,
-                    (_said(snippet) or None) if snippet else None,
-                    (_said(before) or None) if before else None,
-                    (_said(after) or None) if after else None,
+                    _said(snippet) or None,
+                    _said(before) or None,
+                    _said(after) or None,
                     int(times) if times else None,
                     int(nth) if nth else None,
-                    (_said(within) or None) if within else None,
+                    _said(within) or None,
                 )
                 for path, line, snippet, before, after, times, nth, within in _CITATION.findall(
                     head["citations"]

@@ -31,40 +31,26 @@ _HANG = 4  # columns by which what a line goes on with is indented
 class _Screen(Screen):
     """The terminal as all verbs use it."""
 
+    out_command = staticmethod(out_command)
+    out_source = staticmethod(out)
+    out_json = staticmethod(out_json)
+
     def out(self, line: str) -> None:
-        """Show a line of an answer."""
         out(wrapped(marked_line(line), _HANG))
 
-    def out_command(self, text: str) -> None:
-        """Show a line that GitHub obeys, by what stands behind its `::`."""
-        out_command(text)
-
     def out_text(self, text: str) -> None:
-        """Show an answer of several lines."""
         out(wrapped(text))
 
-    def out_source(self, text: str) -> None:
-        """Show several lines that programs take, as they are."""
-        out(text)
-
     def note(self, line: str) -> None:
-        """Show a line that is not the answer."""
         note(wrapped(marked_line(line), _HANG, err=True))
 
     def fail(self, line: str) -> None:
-        """Say why there is no answer, as all verbs do."""
         self.note(f"{click.get_current_context().find_root().info_name}: {line}")
 
-    def out_json(self, value: Any) -> None:
-        """Show an answer for programs."""
-        out_json(value)
-
     def out_csv(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Show rows for a spreadsheet."""
         out_rows(rows, "csv")
 
     def confirm(self, question: str) -> None:
-        """Ask; whoever says no, or is not there, ends the verb."""
         confirm(marked_line(question))
 
 

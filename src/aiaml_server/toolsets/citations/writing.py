@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any, Final, NamedTuple
 
 from aiaml_server.toolsets.citations.frontmatter import Document
 from aiaml_server.toolsets.citations.nodes import Node, Part
+
+KEYS = ("id", "subject", "created", "verified", "confidence", "citations", "links", "tags")
+"""The frontmatter's keys, in the order in which a new file has them."""
 
 ABSENT: Final = object()
 """Stands for a key that is taken out, if it is there."""
@@ -67,32 +70,24 @@ class _Splice(NamedTuple):
     text: str
 
 
-def updated(
-    document: Document,
-    changes: Mapping[str, Any],
-    order: Sequence[str],
-    identity: Callable[[Any], Any],
-) -> str:
+def updated(document: Document, changes: Mapping[str, Any]) -> str:
     """Return the document's text with some entries changed, and all else as it was.
 
     Args:
         document: as it was read.
-        changes: the entries' new values; in maps that are items of lists, `ABSENT` takes an entry
-            out, and what is not named stays.
-        order: the usual order of the keys, in which missing ones are put in.
-        identity: says of a list's item which one it is; of what stays the same, only what has
-            changed is written.
+        changes: the entries' new values, each one of `KEYS`; in maps that are items of lists,
+            `ABSENT` takes an entry out, and what is not named stays.
     """
-    splices: list[_Splice] = []
     newline = "\r\n" if "\r\n" in document.text[: document.body] else "\n"
-    writer = _Writer(document.text, newline, identity, splices)
+    writer = _Writer(document.text, newline)
+    splices = writer.splices
     known = document.root.entries
     pending: dict[int, list[str]] = {}
     for key, value in changes.items():
         if key in known:
             writer.entry(key, known[key], value)
         else:
-            before = [known[each].end for each in order[: order.index(key)] if each in known]
+            before = [known[each].end for each in KEYS[: KEYS.index(key)] if each in known]
             at = max(before, default=document.end if known else document.root.start)
             pending.setdefault(at, []).extend(block(key, value))
     for at, lines in pending.items():
@@ -107,11 +102,9 @@ def updated(
 class _Writer:
     """Finds what has to be written for an entry to get another value."""
 
-    def __init__(
-        self, text: str, newline: str, identity: Callable[[Any], Any], splices: list[_Splice]
-    ) -> None:
-        self._text, self._newline, self._identity = text, newline, identity
-        self._splices = splices
+    def __init__(self, text: str, newline: str) -> None:
+        self._text, self._newline = text, newline
+        self.splices: list[_Splice] = []
 
     def entry(self, key: str, part: Part, value: Any) -> None:
         """Give an entry of a block another value."""
@@ -120,18 +113,18 @@ class _Writer:
             return
         if node.kind == "scalar" and not isinstance(value, list | tuple | Mapping):
             gap = " " if node.start == node.end else ""
-            self._splices.append(_Splice(node.start, node.end, gap + scalar(value)))
+            self.splices.append(_Splice(node.start, node.end, gap + scalar(value)))
         elif node.kind == "block" and node.items and isinstance(value, list | tuple) and value:
             self._list(node, value)
         elif node.kind == "flow" and isinstance(value, list | tuple) and _are_scalars(value):
             items = ", ".join(map(scalar, value))
-            self._splices.append(_Splice(node.start, node.end, f"[{items}]"))
+            self.splices.append(_Splice(node.start, node.end, f"[{items}]"))
         else:
             self._replace(part, block(key, value, part.indent))
 
     def _list(self, node: Node, value: Sequence[Any]) -> None:
-        old = [self._identity(each.node.value) for each in node.items]
-        new = [self._identity(each) for each in value]
+        old = [_identity(each.node.value) for each in node.items]
+        new = list(map(_identity, value))
         indent = node.items[0].indent
         for tag, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
             if tag == "equal":
@@ -141,7 +134,7 @@ class _Writer:
             at = node.items[a].start if a < len(node.items) else node.items[-1].end
             end = node.items[b - 1].end if b > a else at
             lines = [line for each in value[c:d] for line in _item(each, indent)]
-            self._splices.append(_Splice(at, end, self._joined(lines)))
+            self.splices.append(_Splice(at, end, self._joined(lines)))
 
     def _update(self, part: Part, value: Any) -> None:
         """Give a list's item another value; the identity is the same."""
@@ -161,21 +154,28 @@ class _Writer:
             if each is ABSENT:
                 if key in node.entries:
                     gone = node.entries[key]
-                    self._splices.append(_Splice(gone.start, gone.end, ""))
+                    self.splices.append(_Splice(gone.start, gone.end, ""))
             elif key in node.entries:
                 self.entry(key, node.entries[key], each)
             else:
                 lines = block(key, each, node.entries[first].indent)
-                self._splices.append(_Splice(last, last, self._joined(lines)))
+                self.splices.append(_Splice(last, last, self._joined(lines)))
 
     def _replace(self, part: Part, lines: Sequence[str]) -> None:
         text = self._joined(lines)
         if part.start and self._text[part.start - 1] != "\n":  # beside a dash
             text = text.lstrip(" ")
-        self._splices.append(_Splice(part.start, part.end, text))
+        self.splices.append(_Splice(part.start, part.end, text))
 
     def _joined(self, lines: Sequence[str]) -> str:
         return "".join(line + self._newline for line in lines)
+
+
+def _identity(item: Any) -> Any:
+    """Return by what an item of a list is known again: of such a one, only changes are written."""
+    if isinstance(item, Mapping):
+        return item.get("path", item.get("target"))
+    return repr(item)
 
 
 def _are_scalars(value: Sequence[Any]) -> bool:

@@ -19,6 +19,7 @@ LIMIT = 10_000
 """Characters that each compartment holds, where nothing else is said."""
 
 COMPARTMENTS = ("run", "session", "plan")
+SCOPES = ("session", "run")  # that a plan can be of
 
 LOWEST, HIGHEST, USUAL = 1, 10, 5
 MOST_TAGS = 100
@@ -81,11 +82,6 @@ def is_limit(value: object) -> bool:
 def is_session(value: object) -> bool:
     """Say whether it is a session's name."""
     return isinstance(value, str) and 1 <= len(value) <= MOST_NAME and value.isprintable()
-
-
-def is_scope(value: object) -> bool:
-    """Say whether a plan can be of it."""
-    return value in ("session", "run")
 
 
 @dataclass(frozen=True)

@@ -87,8 +87,9 @@ class Content:
         parts = self.value[kind].setdefault(owner, {})
         parts[name] = [{**each.extra, **each.as_json()} for each in entries.values()]
 
-    def forget_expired(self, now: int) -> None:
+    def forget_expired(self) -> None:
         """Forget the entries whose time is over."""
+        now = present()
         for place, entries in self.entries.items():
             left = {name: each for name, each in entries.items() if not each.has_expired(now)}
             if len(left) < len(entries):
@@ -237,7 +238,7 @@ class File:
                     content = self.read()
                     try:
                         yield content
-                        content.forget_expired(present())
+                        content.forget_expired()
                         replace_atomic(self.path, self._fitting(content), 0o600, self._beside)
                     except BaseException:
                         self._stamp = None  # what is in memory is not what is on disk

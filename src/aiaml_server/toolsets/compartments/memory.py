@@ -18,13 +18,13 @@ from aiaml_server.toolsets.compartments.entries import (
     COMPARTMENTS,
     FILE,
     LIMIT,
+    SCOPES,
     Entry,
     check_expires,
     check_text,
     check_values,
     fitting,
     is_limit,
-    is_scope,
     is_session,
     ranked,
     refuse,
@@ -108,7 +108,7 @@ class Compartments:
             and named not in ("", ".")
             and "\0" not in named,
             "session": is_session(session),
-            "plan_scope": is_scope(plan_scope),
+            "plan_scope": plan_scope in SCOPES,
             "limit": set(limits) <= set(COMPARTMENTS) and all(map(is_limit, limits.values())),
             "changed": changed is None or callable(changed),
         }
@@ -226,20 +226,18 @@ class Compartments:
         if (said is None and id is None) or (said is not None and not said.strip()):
             raise refuse("content")
         with self._in_run(), self._file.changing() as whole:
-            whole.forget_expired(present())
+            whole.forget_expired()
             entries = dict(whole.entries.get(place, {}))
-            before = None
-            if id is not None:
-                before = entries.get(id) or self._cleared.get((place, id))
-            if id is not None and before is None:
-                raise NotFound(f"the {compartment} memory has no entry {beginning(id)!r}")
+            before: Entry | None
             now = timestamp(present())
-            if before is None:
+            if id is None:
                 known = whole.ids()
                 new = next(
                     each for each in iter(lambda: secrets.token_hex(4), "") if each not in known
                 )
                 before = Entry(new, "", created_at=now)
+            elif not (before := entries.get(id) or self._cleared.get((place, id))):
+                raise NotFound(f"the {compartment} memory has no entry {beginning(id)!r}")
             entry = before.changed(content=content, updated_at=now, **values)
             self._check_limit(compartment, entries, entry)
             entries[entry.id] = entry
@@ -340,7 +338,7 @@ class Compartments:
                 )
         with self._in_run():
             with self._file.changing() as whole:
-                whole.forget_expired(present())
+                whole.forget_expired()
                 entries = whole.entries.get(place, {})
                 gone = {each.id: each for each in fitting(entries.values(), id, category, tags)}
                 left = {name: each for name, each in entries.items() if name not in gone}

@@ -11,8 +11,8 @@ from aiaml_server.toolsets.compartments.entries import (
     ARGUMENTS,
     FILE,
     LIMIT,
+    SCOPES,
     is_limit,
-    is_scope,
     is_session,
 )
 from aiaml_server.toolsets.owners import foreign, leads_elsewhere
@@ -68,7 +68,7 @@ def _session(variable: str, value: str) -> str:
 
 
 def _scope(variable: str, value: str) -> str:
-    if not is_scope(value):
+    if value not in SCOPES:
         raise InvalidSetting(variable, f"is {value!r}; it must be session or run")
     return value
 

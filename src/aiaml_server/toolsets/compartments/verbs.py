@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as json_
 import os
 from collections.abc import Iterator, Mapping
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ import click
 from aiaml_server.errors import InvalidInput, MalformedFile, StoreError
 from aiaml_server.files import read_regular, write_atomic
 from aiaml_server.format.invisible import marked_line
-from aiaml_server.moments import present
 from aiaml_server.terminal import (
     DONE,
     NOTHING,
@@ -187,20 +187,18 @@ def import_(environ: Mapping[str, str], path: str) -> None:
     rows, of_runs = _rows_of(Path(path))
     values = MANIFEST.values(environ)
     with File(values["AIAML_COMPARTMENTS_FILE"]).changing() as content:
-        content.forget_expired(present())
+        content.forget_expired()
         before = content.ids()
         known = set(before)
         changed: dict[Place, dict[str, Entry]] = {}
-        sizes: dict[Place, int] = {}
+        sizes = {place: figures["characters"] for place, figures in _counted(content, values)}
         for number, place, entry in rows:
             if entry.id in known:
                 continue
             known.add(entry.id)
-            if place not in changed:
-                changed[place] = dict(content.entries.get(place, {}))
-                sizes[place] = sum(each.size for each in changed[place].values())
+            changed[place] = content.entries.setdefault(place, {})
             changed[place][entry.id] = entry
-            sizes[place] += entry.size
+            sizes[place] = sizes.get(place, 0) + entry.size
             if sizes[place] > (limit := _limit(values, place)):
                 raise Ended(
                     f"{path}, line {number}: content: with it the {place[2]} memory would hold "
@@ -382,7 +380,7 @@ def _places(
     content: Content, compartment: str | None, session: str | None
 ) -> Iterator[tuple[Place, list[Entry]]]:
     """Return the compartments that hold something: the runs' first, then each session's."""
-    content.forget_expired(present())
+    content.forget_expired()
     for place in sorted(content.entries, key=lambda each: (*each[:2], COMPARTMENTS.index(each[2]))):
         kind, owner, name = place
         wanted = session is None or (kind, owner) == ("sessions", session)
@@ -392,10 +390,8 @@ def _places(
 
 def _name(place: Place) -> str:
     kind, owner, name = place
-    owner = marked_line(owner)
-    if kind == "runs":
-        return f"run {owner}" if name == "run" else f"plan of run {owner}"
-    return f"session {owner}" if name == "session" else f"plan of session {owner}"
+    whose = f"{kind.removesuffix('s')} {marked_line(owner)}"
+    return f"plan of {whose}" if name == "plan" else whose
 
 
 def _owner(place: Place) -> dict[str, str]:
@@ -446,8 +442,8 @@ def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
                 found = f"{_name(place)} holds {characters:,} of {limit:,} characters"
                 yield Finding(MANIFEST.name, "warning", found, remedy)
         yield from _secrets(path, values["AIAML_CHECK_SECRETS"])
-    aside = sorted(each.name for each in path.parent.glob(f"{path.name}.damaged-*"))
-    for name in aside:
+    aside = path.parent.glob(f"{escape(path.name)}.damaged-*")
+    for name in sorted(each.name for each in aside):
         remedy = "take out what you need, then delete it"
         yield Finding(MANIFEST.name, "warning", f"{name} was damaged, and is kept", remedy)
 

@@ -48,8 +48,10 @@ def make(database: Database, *, anew: bool = False) -> Path | None:
     today = directory(database) / f"db-{datetime.now():%Y-%m-%d}"  # noqa: DTZ005 (the person's day)
     if not database.there:
         return None
-    if not anew and held and (held[0] >= today or _time(held[0]) > _time(database.path)):
-        return None
+    if held and not anew:
+        is_newer = held[0].stat().st_mtime > database.path.stat().st_mtime
+        if is_newer or held[0] >= today:
+            return None
     target = directory(database) / _UNFINISHED
     try:
         own_directory(target.parent)
@@ -116,7 +118,3 @@ def _copy(database: Database, target: Path) -> None:
         copy.execute("PRAGMA journal_mode = OFF").fetchall()
         with copy.backup("main", sql, "main") as step:
             step.step(-1)
-
-
-def _time(path: Path) -> float:
-    return path.stat().st_mtime

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
@@ -137,17 +137,13 @@ def _secrets(database: Database) -> Iterator[Finding]:
                 yield Finding(CHECK, "warning", found, remedy)
 
 
-def _named(damaged: Sequence[Damaged]) -> str:
-    more = f", and {len(damaged) - _TOLD:,} more" if len(damaged) > _TOLD else ""
-    return "; ".join(map(str, damaged[:_TOLD])) + more
-
-
 def _examined(database: Database) -> Finding:
     try:
         with database.reading() as sql:
             every = list(_each(database, sql))
-            if damaged := _named([each for each in every if isinstance(each, Damaged)]):
-                found = f"{database.path}: {damaged}"
+            if damaged := [str(each) for each in every if isinstance(each, Damaged)]:
+                more = f", and {len(damaged) - _TOLD:,} more" if len(damaged) > _TOLD else ""
+                found = f"{database.path}: {'; '.join(damaged[:_TOLD])}{more}"
                 remedy = "`aiaml semantic forget` each, or `aiaml semantic restore` a backup"
                 return Finding(CHECK, "error", found, remedy)
             said = rows(sql, "PRAGMA integrity_check(1)")[0][0]

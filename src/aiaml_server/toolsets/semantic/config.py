@@ -85,10 +85,9 @@ class Config:
     check: bool = True
     same: float | None = None
 
-    @property
-    def thresholds(self) -> Thresholds:
-        """What cosines mean: as set, else as the model in use has it."""
-        own = THRESHOLDS.get(self.model, _SPECIFIED)
+    def thresholds(self, measured: Thresholds | None = None) -> Thresholds:
+        """Return what cosines mean: as set, else as measured, or as the model's name has it."""
+        own = measured or THRESHOLDS.get(self.model, _SPECIFIED)
         return Thresholds(
             own.weak if self.weak is None else self.weak,
             own.same if self.same is None else self.same,
@@ -101,10 +100,6 @@ def _is_text(value: Any) -> bool:
 
 def _is_folder(value: Any) -> bool:
     return value == "" or (isinstance(value, str) and Path(value).is_absolute())
-
-
-def _is_reranker(value: Any) -> bool:
-    return value == "" or _is_text(value)
 
 
 def _is_prefix(value: Any) -> bool:
@@ -130,7 +125,9 @@ KEYS = {
         "session_start_limit", 1, 20, "a whole number from 1 to 20"
     ),
     "retrieval.reranker": Key(
-        "reranker", _is_reranker, "a cross-encoder that fastembed knows, an absolute path, or empty"
+        "reranker",
+        lambda value: value == "" or _is_text(value),
+        "a cross-encoder that fastembed knows, an absolute path, or empty",
     ),
     "retrieval.similarity_threshold": _weight("weak"),
     "retrieval.scoring_weights.similarity": _weight("similarity"),

@@ -19,7 +19,7 @@ import re
 import struct
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import cache
 from importlib.util import find_spec
@@ -135,14 +135,15 @@ _OF_VECTORS = re.compile(r'create table "vec_memories_\w+"\([\w ,]+\)')
 """The tables beneath them, of any version of sqlite-vec: columns, nothing computed."""
 _VECTORS_OF_OTHERS = re.compile(r"create virtual table vec_memories using vec0\([\w ,\[\]=]+\)")
 """What the specification lets others make, which the second step drops."""
-_ADD = """
-INSERT INTO memories (
-    content, content_hash, folded, priority, category, tags, project_id, source, created_at,
-    updated_at, embedding_model, access_count, last_accessed_at, usage_contexts, path, id
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?, ?, ?, ?, ?)
-"""
-
-
+FIELDS = (
+    "content", "content_hash", "folded", "priority", "category", "tags", "project_id", "source",
+    "created_at", "updated_at", "access_count", "last_accessed_at", "usage_contexts", "path", "id",
+)  # fmt: skip
+"""The columns of a memory but for its vectors' author."""
+_ADD = (
+    f"INSERT INTO memories ({', '.join(FIELDS)}, embedding_model)"
+    f" VALUES ({', '.join(f':{each}' for each in FIELDS)}, '')"
+)
 _NUMBERED = "UPDATE sqlite_sequence SET seq = 0 WHERE seq = ?"
 """Behind the last number SQLite says that the disk is full; from 0 it looks into the table."""
 
@@ -452,20 +453,20 @@ class Database:
             raise Damaged(f"{self.path} is damaged: its project_id is no name")
         return memory.decoded(found[0][0]) if found else None
 
-    def add(self, sql: apsw.Connection, fields: Sequence[Any]) -> int:
+    def add(self, sql: apsw.Connection, row: Mapping[str, Any]) -> int:
         """Add a memory and its words; return its number.
 
         Args:
             sql: a connection that is writing.
-            fields: those of `_ADD`, the last one the number, or None for a new one.
+            row: its `FIELDS`; None for its number draws one.
         """
-        if fields[-1] is None and rows(sql, "SELECT 1 FROM memories WHERE id = ?", (LAST,)):
+        if row["id"] is None and rows(sql, "SELECT 1 FROM memories WHERE id = ?", (LAST,)):
             raise Damaged(
                 f"{self.path} has a memory of the highest number that there is, {LAST}: none can"
                 " come behind it",
                 f"`aiaml semantic forget {self.name}:{LAST}` takes it away, if it is not yours.",
             )
-        sql.execute(_ADD, tuple(fields))
+        sql.execute(_ADD, {name: row[name] for name in FIELDS})
         number = sql.last_insert_rowid()
         self._index(sql, number)
         return number

@@ -217,14 +217,11 @@ def error(text: str) -> str | None:
 def is_error(line: str) -> bool:
     """Say whether a line is the message of an error."""
     short = line[:LONGEST]
-    if _is_status(short) or _NO_ERROR.search(short) or short.endswith("?"):
+    words = _APART.split(short.lower().strip(" :.!"))
+    is_status = all(word in _STATUS or (word.isdecimal() and len(word) <= 3) for word in words)
+    if is_status or _NO_ERROR.search(short) or short.endswith("?"):
         return False
     return any(form.search(short) for form in _ERROR) or bool(_SUMMARY.search(short))
-
-
-def _is_status(line: str) -> bool:
-    words = _APART.split(line.lower().strip(" :.!"))
-    return all(word in _STATUS or (word.isdecimal() and len(word) <= 3) for word in words)
 
 
 def same_error(signature: str) -> str:

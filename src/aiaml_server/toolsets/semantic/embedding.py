@@ -233,11 +233,7 @@ class Embedding:
 
     def thresholds(self, embedder: Embedder | None) -> Thresholds:
         """Return what cosines mean: as set, as the model was measured, or as its name has it."""
-        known: Thresholds = getattr(embedder, "thresholds", None) or self.opened.config.thresholds
-        weak, same = self.opened.config.weak, self.opened.config.same
-        return Thresholds(
-            known.weak if weak is None else weak, known.same if same is None else same
-        )
+        return self.opened.config.thresholds(getattr(embedder, "thresholds", None))
 
     def vectors(
         self, embedder: Embedder | None, texts: Sequence[str], *, asked: bool = False

@@ -22,6 +22,12 @@ from aiaml_server.toolsets.semantic.memories import Memories
 from aiaml_server.toolsets.semantic.memory import COLUMNS, Memory, of_row
 from aiaml_server.toolsets.semantic.portable import AGENT, as_file, draft_of, origin
 
+_SAID = ("priority", "category", "tags", "source", "updated_at")
+_TAKEN = ("content", "content_hash", "folded", *_SAID)
+"""The columns that a changed file changes."""
+_UNITED = (*_SAID, "path", "created_at")
+"""Those that change where a memory and a file become one."""
+
 
 @dataclass
 class Exchanged:
@@ -110,18 +116,14 @@ def _join(
 
 def _unite(database: Database, number: int, text: str, *, is_first: bool) -> None:
     """Have a memory say what a file of the same text says besides, whichever of them is first."""
-    draft = draft_of(files.parse(text)).checked()
-    now = memory.now()
-    file = {"tags": journal.as_text(draft.tags), "priority": draft.priority or "NORMAL",
-            "category": draft.category, "source": draft.source, "path": draft.path,
-            "created_at": draft.created or now, "updated_at": draft.updated or now}  # fmt: skip
+    file = journal.row_of(draft_of(files.parse(text)).checked())
     with database.writing() as sql:
         was = journal.fields_of(sql, number)
         first, second = (was, file) if is_first else (file, was)
         values = {**first, **journal.joined(first, second)}
         values |= {"created_at": min(was["created_at"], file["created_at"]),
                    "updated_at": max(was["updated_at"], file["updated_at"])}  # fmt: skip
-        database.change(sql, number, {name: values[name] for name in file})
+        database.change(sql, number, {name: values[name] for name in _UNITED})
         journal.note(sql, "global", "update", number, was)
         sql.execute("DELETE FROM exchanged WHERE memory_id = ?", (number,))
 
@@ -246,14 +248,8 @@ class _Pair:
         Returns:
             The memory's number; 0 where another one has the text.
         """
-        draft = draft_of(files.parse(text)).checked()
-        digest = memory.digest(draft.content)
-        values = {
-            "content": draft.content, "content_hash": digest,
-            "folded": memory.folded(draft.content), "priority": draft.priority or "NORMAL",
-            "category": draft.category, "tags": journal.as_text(draft.tags),
-            "source": draft.source, "updated_at": draft.updated or memory.now(),
-        }  # fmt: skip
+        row = journal.row_of(draft_of(files.parse(text)).checked())
+        digest = row["content_hash"]
         with self.database.writing() as sql:
             same = rows(sql, "SELECT id FROM memories WHERE content_hash = ?", (digest,))
             if same and same[0][0] != number:
@@ -264,19 +260,14 @@ class _Pair:
                 return 0
             if number:
                 was = journal.fields_of(sql, number)
+                values = {name: row[name] for name in _TAKEN}
                 if was["content_hash"] == digest:
                     del values["content"]  # its vectors stay
                 self.database.change(sql, number, values)
                 journal.note(sql, "global", "update", number, was)
                 self.result.done["changed"] += 1
             else:
-                created = draft.created or memory.now()
-                whole = {
-                    **values, "project_id": None, "created_at": created, "access_count": draft.used,
-                    "last_accessed_at": draft.last_used, "id": None, "path": draft.path,
-                    "usage_contexts": journal.as_text(draft.contexts),
-                }  # fmt: skip
-                number = self.database.add(sql, [whole[name] for name in journal.FIELDS])
+                number = self.database.add(sql, row)
                 self.result.done["new"] += 1
         return number
 

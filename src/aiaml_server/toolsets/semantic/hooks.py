@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 from aiaml_server.files import check_end
 from aiaml_server.format.invisible import marked_line
-from aiaml_server.toolsets.semantic import PROJECT, config, place
-from aiaml_server.toolsets.semantic.config import Config
+from aiaml_server.toolsets.semantic import PROJECT, place
 from aiaml_server.toolsets.semantic.detection import (
     confirmed,
     decision,
@@ -56,14 +55,12 @@ def answer(event: str, given: Mapping[str, Any], environ: Mapping[str, str]) -> 
     Raises:
         Exception: anything, where something is broken; nothing was half done then.
     """
-    home = place.home()
-    settings = config.load(home)
     if event not in _HANDLERS:
         return ""
     start = Path(str(given.get("cwd") or place.here()))
     project = place.find_project(start, environ.get(PROJECT, ""), PROJECT)
-    with closing(Memories(home, project, None, settings)) as memories:
-        said = _HANDLERS[event](memories, settings, given)
+    with closing(Memories(place.home(), project)) as memories:
+        said = _HANDLERS[event](memories, given)
     if not said:
         return ""
     told = {"hookEventName": event, "additionalContext": said[:_MOST_ANSWER]}
@@ -83,8 +80,8 @@ def _line(memory: Memory) -> str:
     return f"- {memory.id} ({about}): {json.dumps(text, ensure_ascii=False)}"
 
 
-def _session_start(memories: Memories, settings: Config, _given: Mapping[str, Any]) -> str:
-    if not settings.session_start:
+def _session_start(memories: Memories, _given: Mapping[str, Any]) -> str:
+    if not memories.config.session_start:
         return ""
     words = memories.project.name if memories.project else ""
     found = memories.session_start(words=words)
@@ -96,34 +93,35 @@ def _session_start(memories: Memories, settings: Config, _given: Mapping[str, An
     )
 
 
-def _user_prompt(memories: Memories, settings: Config, given: Mapping[str, Any]) -> str:
+def _user_prompt(memories: Memories, given: Mapping[str, Any]) -> str:
     prompt = str(given.get("prompt") or "")
     parts = []
-    if settings.errors:
+    if memories.config.errors:
         parts.append(_similar(memories, error(prompt)))
         if confirmed(prompt):
             parts.append(_resolved(memories, given))
-    if settings.decisions:
+    if memories.config.decisions:
         parts.append(_decided(memories, decision(prompt)))
     return "\n\n".join(filter(None, parts))
 
 
-def _tool_used(memories: Memories, settings: Config, given: Mapping[str, Any]) -> str:
+def _tool_used(memories: Memories, given: Mapping[str, Any]) -> str:
     used, answered = given.get("tool_input"), given.get("tool_response")
     if given.get("tool_name") == "Bash":
-        if not settings.errors or not isinstance(answered, dict):
+        if not memories.config.errors or not isinstance(answered, dict):
             return ""
         printed = (str(answered.get(name) or "") for name in ("stderr", "stdout"))
         return next(filter(None, (_similar(memories, error(each)) for each in printed)), "")
-    if not settings.decisions or not isinstance(used, dict):
+    if not memories.config.decisions or not isinstance(used, dict):
         return ""
     if not str(used.get("file_path") or "").lower().endswith(".md"):
         return ""
     return _decided(memories, decision(str(used.get("content") or used.get("new_string") or "")))
 
 
-def _tool_failed(memories: Memories, settings: Config, given: Mapping[str, Any]) -> str:
-    return _similar(memories, error(str(given.get("error") or ""))) if settings.errors else ""
+def _tool_failed(memories: Memories, given: Mapping[str, Any]) -> str:
+    said = str(given.get("error") or "")
+    return _similar(memories, error(said)) if memories.config.errors else ""
 
 
 def _decided(memories: Memories, sentence: str | None) -> str:
@@ -216,8 +214,8 @@ def _shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most].rstrip()}…"
 
 
-def _session_end(memories: Memories, settings: Config, given: Mapping[str, Any]) -> str:
-    if not settings.session_end or memories.project is None:
+def _session_end(memories: Memories, given: Mapping[str, Any]) -> str:
+    if not memories.config.session_end or memories.project is None:
         return ""
     session = str(given.get("session_id") or given.get("transcript_path"))
     path = Path(str(given.get("transcript_path") or ""))

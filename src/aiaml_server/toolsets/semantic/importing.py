@@ -241,27 +241,19 @@ def _told(foreign: Iterable[tuple[Path, str]]) -> Iterator[tuple[str, Piece] | S
 
 def run(
     memories: Memories,
-    paths: Sequence[str] | None = None,
-    roots: Sequence[Path] | None = None,
-    foreign: Sequence[tuple[Path, str]] = (),
+    shown: Preview,
     told: Callable[[Sequence[Candidate]], Iterator[Candidate]] = iter,
 ) -> Imported:
-    """Take over what `preview` shows as new, with the tags and priorities that it suggests.
+    """Take over what a preview shows as new, with the tags and priorities that it suggests.
 
     They are written by hundreds, each of which is durable: a run that is broken off is finished by
     the next one.
 
     Args:
         memories: where they go.
-        paths: see `preview`.
-        roots: see `preview`.
-        foreign: see `preview`.
+        shown: what `preview` has returned.
         told: gives the candidates on one by one, and may show how far it is.
-
-    Raises:
-        InvalidProject, InvalidInput: see `preview`; so for what storing raises.
     """
-    shown = preview(memories, paths, roots, foreign)
     ids: list[str] = []
     batch: list[Draft] = []
     try:

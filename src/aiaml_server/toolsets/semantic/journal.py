@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aiaml_server.moments import present
 from aiaml_server.toolsets.semantic import memory
-from aiaml_server.toolsets.semantic.database import LAST, MOST_VALUE, Database, rows
+from aiaml_server.toolsets.semantic.database import FIELDS, LAST, MOST_VALUE, Database, rows
 from aiaml_server.toolsets.semantic.failures import InvalidInput, NothingToUndo
 
 if TYPE_CHECKING:
@@ -24,11 +24,6 @@ FORGOTTEN = "forgotten"  # in place of a digest
 DAYS = 30  # that a change can be undone
 MOST_CHANGES = 10_000
 MOST_TEXT = MOST_VALUE  # bytes
-FIELDS = (
-    "content", "content_hash", "folded", "priority", "category", "tags", "project_id", "source",
-    "created_at", "updated_at", "access_count", "last_accessed_at", "usage_contexts", "path", "id",
-)  # fmt: skip
-"""The columns of a memory but for its vectors' author, in the order of `Database.add`."""
 _SAID = ("content", "priority", "category", "tags", "source")
 """Those that a change was about; that a memory was used since does not count."""
 _UPDATES = ("update", "undo")
@@ -84,6 +79,28 @@ def fields_of(sql: apsw.Connection, number: int) -> dict[str, Any]:
 def as_text(value: Any) -> str:
     """Return a JSON value as the databases have it."""
     return json.dumps(value, ensure_ascii=False)
+
+
+def row_of(draft: memory.Draft, project_id: str | None = None) -> dict[str, Any]:
+    """Return the row of a new memory, which has no number yet."""
+    created = draft.created or memory.now()
+    return {
+        "content": draft.content,
+        "content_hash": memory.digest(draft.content),
+        "folded": memory.folded(draft.content),
+        "priority": draft.priority or "NORMAL",
+        "category": draft.category,
+        "tags": as_text(draft.tags),
+        "project_id": project_id,
+        "source": draft.source,
+        "created_at": created,
+        "updated_at": draft.updated or created,
+        "access_count": draft.used,
+        "last_accessed_at": draft.last_used,
+        "usage_contexts": as_text(draft.contexts),
+        "path": draft.path,
+        "id": None,
+    }
 
 
 def note(
@@ -213,7 +230,7 @@ def undo(sql: apsw.Connection, database: Database, change: Change) -> list[int]:
         if change.was["content"] == now["content"]:
             left_out.add("content")  # its vectors stay
         values = {name: change.was[name] for name in FIELDS if name not in left_out}
-        if anew := _other(sql, change.was, kept):
+        if anew := other(sql, change.was, kept):
             values |= joined(change.was, anew)
             sql.execute("UPDATE imports SET memory_id = ? WHERE memory_id = ?", (kept, anew["id"]))
             database.remove(sql, anew["id"])
@@ -224,9 +241,9 @@ def undo(sql: apsw.Connection, database: Database, change: Change) -> list[int]:
             note(sql, database.name, "undo" if change.act == "update" else "update", kept, now)
     numbers = [kept] if now else []
     for each in change.removed:
-        anew = _other(sql, each, 0)
+        anew = other(sql, each, 0)
         if not anew:
-            numbers.append(database.add(sql, [each[name] for name in FIELDS]))
+            numbers.append(database.add(sql, each))
         elif change.act == "delete":
             numbers.append(anew["id"])
             database.change(sql, anew["id"], {**joined(anew, each), "updated_at": memory.now()})
@@ -235,7 +252,7 @@ def undo(sql: apsw.Connection, database: Database, change: Change) -> list[int]:
     return numbers
 
 
-def _other(sql: apsw.Connection, fields: Mapping[str, Any], but: int) -> dict[str, Any]:
+def other(sql: apsw.Connection, fields: Mapping[str, Any], but: int) -> dict[str, Any]:
     """Return the row of another memory that has a text; nothing where there is none."""
     same = "SELECT id FROM memories WHERE content_hash = ? AND id != ?"
     found = rows(sql, same, (fields["content_hash"], but))

@@ -252,14 +252,9 @@ class _Sections:
         headed = (_day(day[0]) for _, name in reversed(self._trail) if (day := _DAY.search(name)))
         created = next(headed, None) or self._created
         unique = tuple(dict.fromkeys(filter(None, tags)))
-        content = _under(self._trail, between, text)
+        headings = " > ".join(name for _, name in self._trail if name)
+        content = f"{headings}{between}{text.strip()}" if headings else text.strip()
         yield Piece(content, self._above + start + 1, unique, None, created)
-
-
-def _under(trail: Sequence[tuple[int, str]], between: str, text: str) -> str:
-    """Put before a text the headings that it stands under."""
-    headings = " > ".join(name for _, name in trail if name)
-    return f"{headings}{between}{text.strip()}" if headings else text.strip()
 
 
 def _item(lines: Sequence[str]) -> str:

@@ -152,6 +152,7 @@ class Memories:
         """
         self.check_secrets, self.reranker = check_secrets, reranker
         self._opened = Opened(home, project, settings)
+        self.config = self._opened.config
         self._embedding = Embedding(self._opened, None, background=background)
         self._merging = Merging(self._opened, self._embedding)
         self.model = model
@@ -163,15 +164,6 @@ class Memories:
         self.merge, self.merge_equal = self._merging.merge, self._merging.merge_equal
         self.duplicates = self._merging.duplicates
         self.history, self.undo = self._merging.history, self._merging.undo
-
-    @property
-    def config(self) -> Config:
-        """The settings, which hold from the next call on."""
-        return self._opened.config
-
-    @config.setter
-    def config(self, settings: Config) -> None:
-        self._opened.config = settings
 
     @property
     def model(self) -> Provider | None:
@@ -267,14 +259,7 @@ class Memories:
             found = rows(sql, f"{SELECT} WHERE folded = ? LIMIT 1", (memory.folded(new.content),))
         there = of_row(database.name, found[0]) if found else None
         if there is None:
-            created = new.created or memory.now()
-            number = database.add(
-                sql,
-                (new.content, memory.digest(new.content), memory.folded(new.content),
-                 new.priority or "NORMAL", new.category, as_text(new.tags),
-                 database.project_id(sql), new.source, created, new.updated or created,
-                 new.used, new.last_used, as_text(new.contexts), new.path, None),
-            )  # fmt: skip
+            number = database.add(sql, journal.row_of(new, database.project_id(sql)))
         else:
             number = there.number
             self._absorb(sql, database, there, new)
@@ -284,28 +269,20 @@ class Memories:
         return number, there is None
 
     def _absorb(
-        self,
-        sql: apsw.Connection,
-        database: Database,
-        there: Memory,
-        draft: Draft,
+        self, sql: apsw.Connection, database: Database, there: Memory, draft: Draft
     ) -> None:
         """Merge what is to be stored into the memory that is equal to it."""
-        content, tags, priority, category, source = draft[:5]
         values: dict[str, Any] = {
-            "content": content,
-            "content_hash": memory.digest(content),
-            "tags": as_text(memory.united(there.tags, tags)),
-            "priority": memory.highest([there.priority, priority or "LOW"]),
-            "category": category or there.category,
+            "content": draft.content,
+            "content_hash": memory.digest(draft.content),
+            "tags": as_text(memory.united(there.tags, draft.tags)),
+            "priority": memory.highest([there.priority, draft.priority or "LOW"]),
+            "category": draft.category or there.category,
         }
         was = fields_of(sql, there.number)
         if all(was[name] == value for name, value in values.items()):
             return
-        new = {**was, "id": None, "content": content, "content_hash": memory.digest(content),
-               "tags": as_text(tags), "priority": priority or "NORMAL", "category": category,
-               "source": source, "created_at": memory.now(), "updated_at": memory.now(),
-               "access_count": 0, "last_accessed_at": None, "usage_contexts": "[]"}  # fmt: skip
+        new = journal.row_of(draft, was["project_id"])
         if values["content"] == there.content:
             del values["content"], values["content_hash"]  # its vectors stay
         values["updated_at"] = memory.now()
@@ -359,9 +336,8 @@ class Memories:
             before, was = self._opened.row(sql, database, number), fields_of(sql, number)
             is_new = content is not None and content != before.content
             if is_new:
-                same = "SELECT id FROM memories WHERE content_hash = ? AND id != ?"
-                if taken := rows(sql, same, (values["content_hash"], number)):
-                    raise AlreadyThere(f"{database.name}:{taken[0][0]} has exactly that text")
+                if taken := journal.other(sql, values, number):
+                    raise AlreadyThere(f"{database.name}:{taken['id']} has exactly that text")
             else:
                 values.pop("content", None)
             is_changed = any(was[name] != value for name, value in values.items())
@@ -435,15 +411,12 @@ class Memories:
     ) -> builtins.list[tuple[Database, int]]:
         if (memory_id is None) == (content_hash is None):
             raise InvalidInput("memory_id: give either memory_id or content_hash")
-        if memory_id is None:
-            return self._by_hash(content_hash or "")
-        database, number = self._opened.at(memory_id)
-        if not database.there:
-            raise NotFound(f"there is no memory {memory_id.strip()}")
-        return [(database, number)]
-
-    def _by_hash(self, content_hash: str) -> builtins.list[tuple[Database, int]]:
-        wanted = content_hash.strip().lower()
+        if memory_id is not None:
+            database, number = self._opened.at(memory_id)
+            if not database.there:
+                raise NotFound(f"there is no memory {memory_id.strip()}")
+            return [(database, number)]
+        wanted = str(content_hash).strip().lower()
         found = []
         for database in self._opened.there():
             with database.reading() as sql:
@@ -678,8 +651,7 @@ class Memories:
     def hear(self, session: str, size: int) -> None:
         """Note how many did, of the newest sessions only."""
         with self._opened.database("project").writing() as sql:
-            sql.execute("DELETE FROM about WHERE key = ?", (_SESSION + session,))
-            sql.execute("INSERT INTO about VALUES (?, ?)", (_SESSION + session, str(size)))
+            sql.execute("REPLACE INTO about VALUES (?, ?)", (_SESSION + session, str(size)))
             sql.execute(_FORGET_SESSIONS, (f"{_SESSION}%", _SESSIONS))
 
     def session_start(self, limit: int | None = None, words: str = "") -> Sequence[Memory]:

@@ -132,14 +132,13 @@ class Merging:
         Args:
             memory_id: only of this one, which need not be there any more.
         """
-        name = None if memory_id is None else self._opened.at(memory_id)[0].name
+        wanted, number = (None, 0) if memory_id is None else self._opened.at(memory_id)
         found: list[Change] = []
         for database in self._opened.there():
-            if name in (None, database.name):
+            if wanted in (None, database):
                 with database.reading() as sql:
                     found += journal.changes(sql, database.name)
-        if memory_id is not None:
-            number = self._opened.at(memory_id)[1]
+        if wanted:
             found = [
                 each
                 for each in found

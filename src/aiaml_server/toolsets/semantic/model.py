@@ -168,13 +168,23 @@ class Kept(Generic[Loaded]):
         """Return the model's name, and the folder that a person has named for it, if so."""
         return self._wanted.model, self._wanted.path
 
-    def _described(self) -> Described:
+    def _fastembed(self) -> Any:
+        """Return fastembed's class of models of this kind."""
+        raise NotImplementedError
+
+    def described(self) -> Described:
         """Return what fastembed says of it.
 
         Raises:
             Unusable: it knows none of that name.
         """
-        raise NotImplementedError
+        models = self._fastembed().list_supported_models()
+        if found := known(self.name, models):
+            return found
+        near = get_close_matches(self.name, [each["model"] for each in models], 1, 0.5)
+        folder = f"{self._key_of_path} can name a folder that holds it"
+        hint = f"did you mean {near[0]}?" if near else folder
+        raise Unusable(f"{self._key_of_name} is {self.name}, which fastembed does not know", hint)
 
     def _load(self) -> Loaded:
         """Load what is in the folder.
@@ -293,7 +303,7 @@ class Kept(Generic[Loaded]):
             return Unusable(f"{self._key_of_name} is {name!r}, which is no model's name")
         if not _is_whole(self.folder) and hasattr(sys.modules.get("fastembed"), "TextEmbedding"):
             try:
-                self._described()
+                self.described()
             except Unusable as error:
                 return error
         return None
@@ -339,7 +349,7 @@ class Kept(Generic[Loaded]):
 
     def _fetch(self) -> None:
         """Fetch what the model consists of; what an earlier try has got is not fetched again."""
-        known = self._described()
+        known = self.described()
         self._state = State("downloading", total=int(known["size_in_GB"] * 1e9))
         from huggingface_hub import HfApi, hf_hub_download  # noqa: PLC0415 (heavy)
         from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError  # noqa: PLC0415
@@ -377,11 +387,32 @@ class Kept(Generic[Loaded]):
 class Model(Kept[Embedder]):
     """The model that turns texts into vectors."""
 
-    def _described(self) -> Described:
-        return described(self.name)
+    def _fastembed(self) -> Any:
+        return fastembed().TextEmbedding
 
     def _load(self) -> Embedder:
-        return _load(self._wanted, self.folder)
+        wanted, folder = self._wanted, self.folder
+        described_as = known(self.name, self._fastembed().list_supported_models())
+        weights = weights_in(folder, described_as)
+        whole = "put a whole one there, or name another folder"
+        remedy = f"`{FETCH} --anew` fetches it anew" if self._fetched else whole
+        if described_as and weights == folder / described_as["model_file"]:
+            name = described_as["model"]
+        else:
+            name = _registered(folder, weights, wanted)
+        try:
+            embedding = self._fastembed()(
+                name, specific_model_path=os.fspath(folder), cuda=wanted.device != "cpu"
+            )
+            (vector,) = embedding.embed(["width"])
+        except Exception as error:
+            what = f"the model in {folder} cannot be loaded: {reason_of(error)}"
+            raise Unusable(what, remedy) from error
+        if (width := len(vector)) != wanted.dimension:
+            what = f"embedding.dimension is {wanted.dimension}, and the model {wanted.model} makes"
+            raise Unusable(f"{what} vectors of {width}", f"set it to {width}")
+        before = prefixes(wanted.model, wanted.query_prefix, wanted.document_prefix)
+        return _Loaded(wanted.model, _digest(weights), width, embedding, before)
 
 
 def embedder() -> Embedder | None:
@@ -443,12 +474,7 @@ def _is_whole(folder: Path) -> bool:
 
 def _size(folder: Path) -> int:
     """Return the bytes of all files in a folder, those included that are still coming."""
-    size = 0
-    for directory, _, names in os.walk(folder):
-        for name in names:
-            with suppress(OSError):
-                size += Path(directory, name).stat().st_size
-    return size
+    return sum(size for _, size, _ in _stamp(folder))
 
 
 def _stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
@@ -507,37 +533,12 @@ def known(name: str, models: Sequence[Described]) -> Described | None:
     return next((each for each in models if each["model"].lower() == name.lower()), None)
 
 
-def described(name: str) -> Described:
-    """Return fastembed's description of a model of texts.
-
-    Raises:
-        Unusable: it knows none of that name.
-    """
-    models = fastembed().TextEmbedding.list_supported_models()
-    return among(models, name, "embedding.model", "embedding.path")
-
-
-def among(models: Sequence[Described], name: str, key: str, key_of_path: str) -> Described:
-    """Return fastembed's description of one of its models.
-
-    Raises:
-        Unusable: there is none of that name.
-    """
-    if found := known(name, models):
-        return found
-    near = get_close_matches(name, [each["model"] for each in models], 1, 0.5)
-    hint = f"did you mean {near[0]}?" if near else f"{key_of_path} can name a folder that holds it"
-    raise Unusable(f"{key} is {name}, which fastembed does not know", hint)
-
-
-def weights_in(folder: Path, key_of_path: str, known: Described | None = None) -> Path:
+def weights_in(folder: Path, known: Described | None) -> Path:
     """Return the weights in a folder that holds a model.
 
     Raises:
-        Unusable: there is no such folder, or something is missing.
+        Unusable: something is missing.
     """
-    if not folder.is_dir():
-        raise Unusable(f"{key_of_path} is {folder}, and there is no such folder")
     for name in _NEEDED:
         if not (folder / name).is_file():
             raise Unusable(f"the folder {folder} has no {name}, which a model must have")
@@ -547,36 +548,6 @@ def weights_in(folder: Path, key_of_path: str, known: Described | None = None) -
     if not found:
         raise Unusable(f"the folder {folder} has no .onnx file, which a model must have")
     return next((each for each in found if each.stem in ("model", "model_optimized")), found[0])
-
-
-def _load(wanted: Config, folder: Path) -> Embedder:
-    """Load what is in a folder.
-
-    Raises:
-        Unusable: it is broken, incomplete, no model, or one of another width.
-    """
-    models = fastembed().TextEmbedding.list_supported_models()
-    described_as = known(wanted.model, models)
-    weights = weights_in(folder, "embedding.path", described_as)
-    whole = "put a whole one there, or name another folder"
-    remedy = whole if wanted.path else f"`{FETCH} --anew` fetches it anew"
-    if described_as and weights == folder / described_as["model_file"]:
-        name = described_as["model"]
-    else:
-        name = _registered(folder, weights, wanted)
-    try:
-        embedding = fastembed().TextEmbedding(
-            name, specific_model_path=os.fspath(folder), cuda=wanted.device != "cpu"
-        )
-        (vector,) = embedding.embed(["width"])
-    except Exception as error:
-        what = f"the model in {folder} cannot be loaded: {reason_of(error)}"
-        raise Unusable(what, remedy) from error
-    if (width := len(vector)) != wanted.dimension:
-        what = f"embedding.dimension is {wanted.dimension}, and the model {wanted.model} makes"
-        raise Unusable(f"{what} vectors of {width}", f"set it to {width}")
-    before = prefixes(wanted.model, wanted.query_prefix, wanted.document_prefix)
-    return _Loaded(wanted.model, _digest(weights), width, embedding, before)
 
 
 def _registered(folder: Path, weights: Path, wanted: Config) -> str:

@@ -51,10 +51,8 @@ def periods(question: str, today: date) -> list[Period]:
 
     "What did we decide in May?", asked on 24 November 2026, names 1 to 31 May 2026.
     """
-    found = (span(each[0]) for each in _named(question, today))
-    ends = (span(each[1]) for each in _named(question, today))
-    pairs = zip(found, ends, strict=True)
-    return [(first[0], last[1]) for first, last in pairs if first and last]
+    found = ((span(first), span(last)) for first, last in _named(question, today))
+    return [(first[0], last[1]) for first, last in found if first and last]
 
 
 def _named(question: str, today: date) -> Iterator[tuple[str, str]]:

@@ -80,10 +80,9 @@ def find_project(start: Path, given: str = "", by: str = "the project") -> Path 
         real = _real(named)
         if not real.is_dir():
             raise InvalidProject(f"{by} is {given!r}, which is no directory")
-        if real == own:
-            raise InvalidProject(f"{by} is {given!r}, the home directory, which is no project")
-        if real == real.parent:
-            raise InvalidProject(f"{by} is {given!r}, the root directory, which is no project")
+        if real in (own, real.parent):
+            what = "home" if real == own else "root"
+            raise InvalidProject(f"{by} is {given!r}, the {what} directory, which is no project")
         if real.name == NAME:
             raise InvalidProject(
                 f"{by} is {given!r}, where memories are kept; the project is {str(real.parent)!r}",

@@ -18,11 +18,9 @@ from aiaml_server.toolset import repair_surrogates
 from aiaml_server.toolsets.semantic.config import Config
 from aiaml_server.toolsets.semantic.model import (
     FETCH,
-    Described,
     Kept,
     State,
     Unusable,
-    among,
     fastembed,
     reason_of,
     weights_in,
@@ -73,13 +71,16 @@ class Reranker(Kept[Scorer]):
         given = self._wanted.reranker
         return given, given if Path(given).is_absolute() else ""
 
-    def _described(self) -> Described:
-        return among(_encoders().list_supported_models(), self.name, _KEY, _KEY)
+    def _fastembed(self) -> Any:
+        fastembed()
+        from fastembed.rerank.cross_encoder import TextCrossEncoder  # noqa: PLC0415 (heavy)
+
+        return TextCrossEncoder
 
     def _load(self) -> Scorer:
-        encoders = _encoders()
-        described_as = self._described() if self._fetched else None
-        weights = weights_in(self.folder, _KEY, described_as)
+        encoders = self._fastembed()
+        described_as = self.described() if self._fetched else None
+        weights = weights_in(self.folder, described_as)
         name = self.name if described_as else _registered(encoders, self.folder, weights)
         try:
             encoder = encoders(
@@ -101,13 +102,6 @@ def of(
 ) -> Reranker | None:
     """Return the cross-encoder that the settings name; None where they name none."""
     return Reranker(settings, cache, noted=noted) if settings.reranker else None
-
-
-def _encoders() -> Any:
-    fastembed()
-    from fastembed.rerank.cross_encoder import TextCrossEncoder  # noqa: PLC0415 (heavy)
-
-    return TextCrossEncoder
 
 
 def _registered(encoders: Any, folder: Path, weights: Path) -> str:

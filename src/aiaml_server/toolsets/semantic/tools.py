@@ -16,7 +16,7 @@ from aiaml_server import toolset
 from aiaml_server.errors import AiamlError
 from aiaml_server.toolset import Changed, Resource, Tool, Toolset
 from aiaml_server.toolsets import answering
-from aiaml_server.toolsets.answering import Rule
+from aiaml_server.toolsets.answering import Few, as_number
 from aiaml_server.toolsets.semantic import PROJECT, memory, words
 from aiaml_server.toolsets.semantic.failures import InvalidProject, Refused
 from aiaml_server.toolsets.semantic.memory import LIMITS, MOST_HITS, MOST_LISTED, SORTS
@@ -49,13 +49,7 @@ def _one_of(choices: Sequence[str]) -> dict[str, Any]:
 _MOST = 1_000  # entries of a list that is looked at
 
 
-def _few(value: Any) -> Any:
-    if isinstance(value, list) and len(value) > _MOST:
-        raise ValueError(f"has more than {_MOST:,} entries")
-    return value
-
-
-_FEW = BeforeValidator(_few)
+_FEW = Few(_MOST)
 
 
 @_closed
@@ -148,36 +142,28 @@ class MigrateResult(Failure, total=False):
     warnings: list[str]
 
 
-# --- parameters: what agents read of each, and the rule that a wrong type is answered with ------
+# --- parameters: what agents read of each, and what a wrong type is answered with -----------------
 
 _AHEAD_SECONDS = 1.0  # after the start, in which tools are listed
 _LAST_SECONDS = 5.0  # that a backup may hold up the end
-_FILTERS = (
-    f"an object with some of tags (at most {_MOST:,}), priority, date_range, category, source,"
-    " project_id, scope"
-)
 _AGAIN = "Make that directory again, or start the server anew; scope global can be used meanwhile."
 
 Tags = Annotated[
     list[str] | None,
     _FEW,
     Field(description="Words to filter by.", examples=[["billing", "api"]]),
-    Rule(f"a list of at most {_MOST:,} texts, or nothing"),
 ]
 Priority = Annotated[
     str | None,
     Field(description="How much rests on it.", examples=["HIGH"], **_one_of(memory.PRIORITIES)),
-    Rule(f"one of {', '.join(memory.PRIORITIES)}, or nothing"),
 ]
 Category = Annotated[
     str | None,
     Field(description="A word for its kind; '' clears it.", examples=["decision"]),
-    Rule("text, or nothing"),
 ]
 Source = Annotated[
     str | None,
     Field(description="What it comes from.", examples=["auto_decision"], **_one_of(memory.SOURCES)),
-    Rule(f"one of {', '.join(memory.SOURCES)}, or nothing"),
 ]
 Matching = Annotated[
     Wanted | None,
@@ -185,29 +171,47 @@ Matching = Annotated[
         description="Only memories like this.",
         examples=[{"date_range": {"from": "2026-01"}}],
     ),
-    Rule(f"{_FILTERS}, or nothing; date_range is {{from, to}} in ISO 8601"),
 ]
 Cursor = Annotated[
     str | None,
     Field(description="The next_cursor before.", examples=["WyJj"]),
-    Rule("the next_cursor of an earlier answer, or nothing"),
 ]
 Explain = Annotated[
     bool,
     Field(
         strict=True, description="Whole, with all metadata and the score's parts.", examples=[True]
     ),
-    Rule("true or false"),
 ]
 
 
-def _as_whole(value: Any) -> Any:
-    """Take a whole number as clients send it: 5, 5.0 or "5"; empty text is nothing."""
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
-        return int(value)
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return None if value == "" else value
+RULES = {
+    "content": "text",
+    "tags": f"a list of at most {_MOST:,} texts, or nothing",
+    "priority": f"one of {', '.join(memory.PRIORITIES)}, or nothing",
+    "category": "text, or nothing",
+    "source": f"one of {', '.join(memory.SOURCES)}, or nothing",
+    "scope": "project or global, or nothing",
+    "query": "words or a question, as text",
+    "search_memory limit": f"a whole number from 1 to {MOST_HITS}, or nothing",
+    "list_memories limit": f"a whole number from 1 to {MOST_LISTED}, or nothing",
+    "migrate_embeddings limit": "a whole number from 1, or nothing",
+    "filters": f"an object with some of tags (at most {_MOST:,}), priority, date_range, category,"
+    " source, project_id, scope, or nothing; date_range is {from, to} in ISO 8601",
+    "context": "text, or nothing",
+    "explain": "true or false",
+    "sort_by": f"one of {', '.join(SORTS)}, or nothing",
+    "cursor": "the next_cursor of an earlier answer, or nothing",
+    "ids": f"a list of at most {_MOST:,} ids such as project:12, or nothing",
+    "memory_id": "an id such as project:12, as text",
+    "content_hash": "a memory's content_hash, as text, or nothing",
+    "updated_content": "text, or nothing",
+    "used": "true or false",
+    "similarity_threshold": "a number above 0, at most 1",
+    "auto_merge": "true or false",
+    "merge": f"a list of two to {_MOST:,} ids, or nothing",
+    "file_paths": f"a list of at most {_MOST:,} paths, or nothing for what a scan finds",
+    "confirm_import": "true or false",
+}
 
 
 def _at_most(most: int | None) -> Any:
@@ -218,9 +222,10 @@ def build(values: Mapping[str, Any]) -> Toolset:
     """Return the toolset, from its settings by variable."""
     calls = SemanticTools(values[PROJECT], check_secrets=values["AIAML_CHECK_SECRETS"])
     reads = {"reads": True, "repeatable": True}
+    core, high = (partial(calls.of_priority, each) for each in ("CORE", "HIGH"))
 
     def made(call: Callable[..., Any], words: str, shape: type, **hints: Any) -> Tool:
-        one = answering.tool(calls.noted(call), words, shape, **hints)
+        one = answering.tool(calls.noted(call), words, shape, RULES, **hints)
         return one._replace(failure=failure)
 
     return Toolset(
@@ -243,8 +248,8 @@ def build(values: Mapping[str, Any]) -> Toolset:
             made(calls.migrate_embeddings, words.MIGRATE, MigrateResult, repeatable=True),
         ),
         resources=(
-            Resource("memory://core", "core", "The CORE memories.", calls.core, "text/markdown"),
-            Resource("memory://high", "high", "The HIGH memories.", calls.high, "text/markdown"),
+            Resource("memory://core", "core", "The CORE memories.", core, "text/markdown"),
+            Resource("memory://high", "high", "The HIGH memories.", high, "text/markdown"),
             Resource(
                 "memory://project/{project_id}",
                 "project",
@@ -257,19 +262,13 @@ def build(values: Mapping[str, Any]) -> Toolset:
     )
 
 
-def failure(error: AiamlError | None) -> Failure:
+def failure(error: AiamlError | None) -> dict[str, Any]:
     """Return what every tool answers when it fails: a kind of the closed list, and what to do."""
     if error is None:
         suggestion = "Look at the server's log, and at ~/.memory/logs."
     else:
         suggestion = error.suggestion if isinstance(error, Refused) else Refused.suggestion
-    said = toolset.failure(error)
-    return {
-        "success": False,
-        "error": said["error"],
-        "message": said["message"],
-        "suggestion": suggestion,
-    }
+    return {"success": False, **toolset.failure(error), "suggestion": suggestion}
 
 
 class SemanticTools:
@@ -403,7 +402,6 @@ class SemanticTools:
                 description="One fact, decision or solution, in one to three sentences.",
                 examples=["Prices are kept in cents, since rounding euros lost money."],
             ),
-            Rule("text"),
         ],
         tags: Tags = None,
         priority: Priority = None,
@@ -416,7 +414,6 @@ class SemanticTools:
                 examples=["global"],
                 **_one_of(memory.SCOPES),
             ),
-            Rule("project or global, or nothing"),
         ] = None,
     ) -> Any:
         """Store a memory."""
@@ -443,13 +440,11 @@ class SemanticTools:
                     "how is authentication done? login oauth token jwt session password sso user"
                 ],
             ),
-            Rule("words or a question, as text"),
         ],
         limit: Annotated[
             int | None,
             _at_most(MOST_HITS),
-            BeforeValidator(_as_whole),
-            Rule(f"a whole number from 1 to {MOST_HITS}, or nothing"),
+            BeforeValidator(as_number),
         ] = None,
         filters: Matching = None,
         context: Annotated[
@@ -459,7 +454,6 @@ class SemanticTools:
                 examples=["auto_trigger"],
                 **_one_of(tuple(LIMITS)),
             ),
-            Rule("text, or nothing"),
         ] = None,
         explain: Explain = False,
     ) -> Any:
@@ -481,20 +475,17 @@ class SemanticTools:
                 examples=["priority"],
                 **_one_of(SORTS),
             ),
-            Rule(f"one of {', '.join(SORTS)}, or nothing"),
         ] = None,
         limit: Annotated[
             int | None,
             _at_most(MOST_LISTED),
-            BeforeValidator(_as_whole),
-            Rule(f"a whole number from 1 to {MOST_LISTED}, or nothing"),
+            BeforeValidator(as_number),
         ] = None,
         cursor: Cursor = None,
         ids: Annotated[
             list[str] | None,
             _FEW,
             Field(description="Only these, with all metadata.", examples=[["project:12"]]),
-            Rule(f"a list of at most {_MOST:,} ids such as project:12, or nothing"),
         ] = None,
     ) -> Any:
         """List memories."""
@@ -514,12 +505,10 @@ class SemanticTools:
         memory_id: Annotated[
             str | None,
             Field(description="The memory's id.", examples=["project:12"]),
-            Rule("an id such as project:12, as text"),
         ] = None,
         content_hash: Annotated[
             str | None,
             Field(description="Or its content_hash.", examples=["0f3c…"]),
-            Rule("a memory's content_hash, as text, or nothing"),
         ] = None,
     ) -> Any:
         """Delete a memory."""
@@ -531,12 +520,10 @@ class SemanticTools:
         memory_id: Annotated[
             str,
             Field(description="The memory's id.", examples=["project:12"]),
-            Rule("an id such as project:12, as text"),
         ],
         updated_content: Annotated[
             str | None,
             Field(description="Another text.", examples=["Prices are in cents."]),
-            Rule("text, or nothing"),
         ] = None,
         tags: Tags = None,
         priority: Priority = None,
@@ -545,12 +532,10 @@ class SemanticTools:
         used: Annotated[
             bool,
             Field(strict=True, description="That it has helped.", examples=[True]),
-            Rule("true or false"),
         ] = False,
         context: Annotated[
             str | None,
             Field(description="What it has helped with.", examples=["rounding invoices"]),
-            Rule("text, or nothing"),
         ] = None,
     ) -> Any:
         """Change a memory."""
@@ -574,12 +559,10 @@ class SemanticTools:
                 description="The cosine from which on two resemble.",
                 examples=[0.9],
             ),
-            Rule("a number above 0, at most 1"),
         ] = 0.95,
         auto_merge: Annotated[
             bool,
             Field(strict=True, description="Merge what is equal.", examples=[True]),
-            Rule("true or false"),
         ] = False,
         merge: Annotated[
             list[str] | None,
@@ -588,7 +571,6 @@ class SemanticTools:
                 description="Merge these, which were looked at.",
                 examples=[["project:3", "project:8"]],
             ),
-            Rule(f"a list of two to {_MOST:,} ids, or nothing"),
         ] = None,
         cursor: Cursor = None,
     ) -> Any:
@@ -615,12 +597,10 @@ class SemanticTools:
                 "ADR-*.md, .claude/*.md.",
                 examples=[["NOTES.md", "docs/adr"]],
             ),
-            Rule(f"a list of at most {_MOST:,} paths, or nothing for what a scan finds"),
         ] = None,
         confirm_import: Annotated[
             bool,
             Field(strict=True, description="Store what a preview showed as new.", examples=[False]),
-            Rule("true or false"),
         ] = False,
     ) -> Any:
         """Show or take over what markdown files hold."""
@@ -629,17 +609,17 @@ class SemanticTools:
         memories = self._memories()
         if gone := self._gone(memories):
             raise InvalidProject(f"file_paths: {gone}", _AGAIN)
+        preview = importing.preview(memories, file_paths)
         if confirm_import:
-            return answers.imported(importing.run(memories, file_paths))
-        return answers.previewed(importing.preview(memories, file_paths))
+            return answers.imported(importing.run(memories, preview))
+        return answers.previewed(preview)
 
     def migrate_embeddings(
         self,
         limit: Annotated[
             int | None,
             _at_most(None),
-            BeforeValidator(_as_whole),
-            Rule("a whole number from 1, or nothing"),
+            BeforeValidator(as_number),
         ] = None,
     ) -> Any:
         """Make vectors anew."""
@@ -654,19 +634,12 @@ class SemanticTools:
         return {"success": True, "done": done, "left": left, "finished": finished,
                 **({"warnings": warnings} if warnings else {})}  # fmt: skip
 
-    def core(self) -> str:
-        """Return the CORE memories."""
+    def of_priority(self, priority: str) -> str:
+        """Return the memories of a priority."""
         from aiaml_server.toolsets.semantic import answers, filters
 
-        page = self._page(filters.Filters(priority="CORE"))
-        return str(answers.resource("CORE memories", page))
-
-    def high(self) -> str:
-        """Return the HIGH memories."""
-        from aiaml_server.toolsets.semantic import answers, filters
-
-        page = self._page(filters.Filters(priority="HIGH"))
-        return str(answers.resource("HIGH memories", page))
+        page = self._page(filters.Filters(priority=priority))
+        return str(answers.resource(f"{priority} memories", page))
 
     def of_project(self, project_id: str) -> str:
         """Return a project's memories.

@@ -73,7 +73,7 @@ from aiaml_server.toolsets.semantic.filters import Filters
 from aiaml_server.toolsets.semantic.installing import install_hooks, uninstall_hooks
 from aiaml_server.toolsets.semantic.memories import Memories, Stored
 from aiaml_server.toolsets.semantic.memory import PRIORITIES, SCOPES, Memory
-from aiaml_server.toolsets.semantic.model import CACHE, Model, State, described
+from aiaml_server.toolsets.semantic.model import CACHE, Model, State
 from aiaml_server.toolsets.semantic.portable import as_file
 from aiaml_server.toolsets.semantic.reranking import Reranker
 from aiaml_server.toolsets.semantic.starting import init
@@ -355,7 +355,7 @@ def _tried(folder: Path, name: str, settings: Config) -> dict[str, Any]:
     }
     wanted = config.parse({"embedding": {**values, "device": settings.device}})
     model = Model(wanted, place.home() / CACHE)
-    state = _awaited(model) if model.ready(0.0) is None else model.state()
+    state = _awaited(model)
     if state.kind != "ready":
         raise Unavailable(state.why)
     return values
@@ -385,7 +385,7 @@ def _width(name: str) -> int:
     if name == MODEL:
         return 384
     try:
-        return int(described(name)["dim"])
+        return int(Model(Config(name), place.home() / CACHE).described()["dim"])
     except ImportError as error:
         raise Unavailable(
             "fastembed is not installed; "
@@ -914,7 +914,7 @@ def import_(paths: Sequence[str], dry_run: bool, yes: bool, json: bool) -> int:
             return DONE if new else NOTHING
         if asks and new:
             confirm(f"Import {plural(len(new), 'memory', 'memories')}?")
-        done = importing.run(memories, named, roots, foreign, _told)
+        done = importing.run(memories, preview, _told)
     if json:
         skipped = [each._asdict() for each in done.skipped]
         out_json({"imported": list(done.ids), "already": done.already, "skipped": skipped})

@@ -113,7 +113,9 @@ class Document:
         return self._inserted(start, content, end)
 
     def with_section(self, name: str, order: list[str]) -> Document:
-        """Return the document with an empty section `name`, where `order` has it."""
+        """Return the document with a section `name`: a new one is empty, where `order` has it."""
+        if self.find(name):
+            return self
         later = order[order.index(name) + 1 :]
         at = min((each.start for each in self.sections if each.text in later), default=None)
         line = b"## " + name.encode() + self.newline

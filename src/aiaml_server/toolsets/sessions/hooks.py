@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from aiaml_server.toolsets.failures import beginning
 from aiaml_server.toolsets.sessions import MANIFEST
 from aiaml_server.toolsets.sessions.document import Document
 from aiaml_server.toolsets.sessions.memory import AgentMemory
@@ -31,18 +32,14 @@ def at_start(place: str, _file: str) -> Iterator[dict[str, str]]:
     summary = Document(memory.summary().text.encode())
     said = " ".join(_entries(summary, section.text) for section in summary.sections).strip()
     if said:
-        yield {"agent": named[0], "summary": _cut(said, _SUMMARY)}
+        yield {"agent": named[0], "summary": beginning(said, _SUMMARY)}
     for day in memory.place.dates()[:1]:
         log = Document(memory.place.read(memory.place.log(day)) or b"")
         for section in log.sections:
             left = _entries(log, section.text)
             if left and section.text.casefold().startswith(OPEN):
-                yield {"log": day, "section": section.text, "open": _cut(left, _LEFT)}
+                yield {"log": day, "section": section.text, "open": beginning(left, _LEFT)}
 
 
 def _entries(document: Document, name: str) -> str:
     return " ".join(document.entries(name).decode("utf-8", "replace").split())
-
-
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -125,7 +125,7 @@ class AgentMemory:
             log = Document(data)
             warnings = schema.warnings()
             warnings += schema.check_log(name, log, self.place.agent, day)
-            changed = _with_section(log, section, schema).appended(section, content)
+            changed = log.with_section(section, schema.order).appended(section, content)
             schema.check_log(name, changed, self.place.agent, day)
             self.place.write(name, changed.data)
         warnings += self._said_of(content)
@@ -168,7 +168,7 @@ class AgentMemory:
             known = list(dict.fromkeys([*schema.sections, *(s.text for s in before.sections)]))
             if section not in known:
                 raise InvalidSection(section, known, "schema or summary")
-            summary = _with_section(before, section, schema)
+            summary = before.with_section(section, schema.order)
             change = summary.appended if mode == "append" else summary.replaced
             changed = change(section, content)
             self._check_summary(changed)
@@ -215,9 +215,3 @@ def _check_content(content: str) -> None:
         raise InvalidContent(f"content: it is longer than {MAX_CONTENT:,} characters")
     if why := objection(content):
         raise InvalidContent(f"content: {why}")
-
-
-def _with_section(document: Document, section: str, schema: Schema) -> Document:
-    if document.find(section):
-        return document
-    return document.with_section(section, schema.order)

@@ -151,13 +151,13 @@ class Place:
                 "--show-toplevel` in it names that"
             )
         below = (*DIRECTORY, agent, LOGS)
-        opened = (".git", *("/".join(below[:count]) for count in range(1, len(below) + 1)))
+        self._below = ["/".join(below[:count]) for count in range(1, len(below) + 1)]
         named = any(os.path.realpath(each) == str(self.root) for each in roots)
-        if not named and (whose := foreign(self.root, opened)):
+        if not named and (whose := foreign(self.root, (".git", *self._below))):
             raise OutsideRepository(whose)
         self.directory = self.root.joinpath(*DIRECTORY, agent)
         self.shown = Path(root).joinpath(*DIRECTORY, agent)
-        self._check_links(self.directory / LOGS)
+        self._check_links()
         self._check_case()
 
     def others(self) -> list[str]:
@@ -178,27 +178,24 @@ class Place:
                     f"has a memory here; use {each!r}"
                 )
 
-    def _check_links(self, path: Path) -> None:
-        """See that no directory on the way is a link.
+    def _check_links(self) -> None:
+        """See that no directory on the way to the logs is a link.
 
         Raises:
             OutsideRepository: one is.
             DiskError: something else has its name.
         """
-        for each in (
-            *reversed(path.relative_to(self.root).parents[:-1]),
-            path.relative_to(self.root),
-        ):
+        for each in self._below:
             try:
                 status = (self.root / each).lstat()
             except FileNotFoundError:
                 return
             except OSError as error:
-                raise refused(each.as_posix(), error) from error
+                raise refused(each, error) from error
             if _is_link(status):
-                raise OutsideRepository(f"{each.as_posix()} is a link; it could lead outside")
+                raise OutsideRepository(f"{each} is a link; it could lead outside")
             if not stat.S_ISDIR(status.st_mode):
-                raise DiskError(f"{each.as_posix()} is in the way: it is not a directory")
+                raise DiskError(f"{each} is in the way: it is not a directory")
 
     def log(self, day: str) -> str:
         """Return the name of a date's log, below the agent's directory."""
@@ -255,7 +252,7 @@ class Place:
                 raise DiskError(f"{self.agent}: {hold.problem}") from hold.problem
             if not hold.had:
                 raise Busy(f"another process writes for {self.agent}; try again")
-            self._check_links(self.directory / LOGS)
+            self._check_links()
             self._check_case()
             for directory in (self.directory, self.directory / LOGS):
                 clear_unfinished(directory)

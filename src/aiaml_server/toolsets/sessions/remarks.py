@@ -36,7 +36,7 @@ def conflicts(document: Document) -> Iterator[Remark]:
     if not any(each * 7 in document.data for each in (b"<", b">", b"|")):
         return
     is_open = False
-    for number, _, line in _outside_code(document.data):
+    for number, line in _outside_code(document.data):
         mark = _MARK.match(line)
         if mark and (mark[1] or is_open):
             said = mark[0][:7].decode()
@@ -55,7 +55,7 @@ def hidden(text: str) -> Iterator[Remark]:
         yield Remark(number, f"this {what}")
     data = text.encode("utf-8", "replace")
     if _HIDING.search(data):
-        for number, _, line in _outside_code(data):
+        for number, line in _outside_code(data):
             if found := _HIDING.search(line):
                 what = f"this holds {found[0].decode()}, whose content is not on a host's page"
                 yield Remark(number, what, "warning")
@@ -77,13 +77,13 @@ def repeated(document: Document) -> Iterator[Remark]:
                 yield Remark(line, what, "warning")
 
 
-def _outside_code(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Yield the lines that stand in no code fence: number, offset, and the line without its end."""
+def _outside_code(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that stand in no code fence, without their ends, each with its number."""
     code = fences(data)
     start = 0
     for number, line in enumerate(data.splitlines(keepends=True), 1):
         while code and code[0][1] <= start:
             code.pop(0)
         if not code or start < code[0][0]:
-            yield number, start, line.rstrip(b"\r\n")
+            yield number, line.rstrip(b"\r\n")
         start += len(line)

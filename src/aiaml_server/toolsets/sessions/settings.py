@@ -11,13 +11,13 @@ from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 def _roots(variable: str, value: str) -> tuple[str, ...]:
     """Read directories, separated as in PATH; an empty value allows every repository."""
-    roots = [each for each in value.split(os.pathsep) if each]
+    roots = [os.path.expanduser(each) for each in value.split(os.pathsep) if each]  # noqa: PTH111
     if value and not roots:
         raise InvalidSetting(variable, f"is {value!r}, which names no directory")
     for root in roots:
-        if not os.path.isabs(os.path.expanduser(root)):  # noqa: PTH111, PTH117 (cheap to import)
+        if not os.path.isabs(root):  # noqa: PTH117 (cheap to import)
             raise InvalidSetting(variable, f"holds {root!r}; each must be an absolute path")
-    return tuple(os.path.expanduser(root) for root in roots)  # noqa: PTH111
+    return tuple(roots)
 
 
 def _agent(variable: str, value: str) -> str:

@@ -34,6 +34,7 @@ from aiaml_server.terminal import (
     yes,
 )
 from aiaml_server.toolset import Finding, Note
+from aiaml_server.toolsets.failures import annotation
 from aiaml_server.toolsets.sessions import MANIFEST
 from aiaml_server.toolsets.warning import CHECK_SECRETS
 
@@ -185,7 +186,9 @@ def check_(paths: Sequence[str], against: str | None, form: str | None, data: st
     problems = sum(remark.level == "error" for _, remark in found)
     if form == "github":
         for file, remark in found:
-            out_command(_annotation(file, remark))
+            name = _shown(file).replace(os.sep, "/")
+            what = marked_line(remark.what)
+            out_command(annotation(remark.level, what, file=name, line=remark.line))
         return NOTHING if problems else DONE
     if data or form == "json":
         rows = [{"path": str(file), **remark._asdict()} for file, remark in found]
@@ -201,18 +204,6 @@ def check_(paths: Sequence[str], against: str | None, form: str | None, data: st
     state = "no problem" if found else "all in order"
     note(f"{plural(len(files), 'file')}, {state}." if files else "There is nothing to check.")
     return DONE
-
-
-def _annotation(path: Path, remark: Any) -> str:
-    """Return, without its `::`, the line that GitHub shows beside a file; it begins no other."""
-
-    def escaped(value: str, more: str = "") -> str:
-        for each in f"%\r\n{more}":
-            value = value.replace(each, f"%{ord(each):02X}")
-        return value
-
-    file = escaped(_shown(path).replace(os.sep, "/"), ":,")
-    return f"{remark.level} file={file},line={remark.line}::{escaped(marked_line(remark.what))}"
 
 
 def _note_unasked(roots: Iterable[Path]) -> None:
