@@ -261,6 +261,16 @@ def test_a_closed_input_is_an_empty_one(tmp_path: Path) -> None:
     assert shell('"$@" list', env).stdout[:8] == memory_id
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows deletes no directory that is in use")
+def test_a_deleted_working_directory_is_named(tmp_path: Path) -> None:
+    """It was standard input that was blamed."""
+    (tmp_path / "gone").mkdir()
+    there = f'cd {tmp_path / "gone"} && rmdir ../gone && "$@" citations list'
+    done = shell(there, at(tmp_path / "m"))
+    said = "aiaml: cannot use the working directory: no such file or directory\n"
+    assert (done.returncode, done.stderr) == (3, said)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows knows no limit for a file's size")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_an_output_cut_short_is_no_success(unbuffered: str, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ with Compartments(path) as memory:
     store = Store(memory)
     for key, weight in (("a", 1), ("b", 2), ("c", 3)):
         store.put(("plans", "old"), key, {"weight": weight})
+    store.put(("plans", "old"), "d", {"text": "of no weight"})
     store.put(("customers",), "1", {"text": "Invoices are in euros.", "weight": 3})
     seen["found"] = [each.value for each in store.search(("customers",), query="euro?")]
     found = store.search(("plans",), filter={"weight": {"$gte": 2}})

@@ -379,8 +379,9 @@ def run(words: Sequence[str], name: str = "", group: str = "") -> int:
         code = _abandoned(PIPE_CLOSED)
     except OSError as error:  # the verbs have said what they know; here is what nobody expected
         with suppress(OSError):
-            place = error.filename or "standard input or output"
-            _complain(name, StoreError("use", place, error))
+            gone = isinstance(error, FileNotFoundError)
+            other = "the working directory" if gone else "standard input or output"
+            _complain(name, StoreError("use", error.filename or other, error))
         code = _abandoned(REFUSED)
     return code
 

@@ -12,6 +12,7 @@ import math
 import operator
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -137,7 +138,9 @@ def _item(entry: Entry, kind: Any) -> Any:
 def _fits(value: Any, wanted: Any) -> bool:
     """Say whether a value is as a filter has it: equal, or by operators such as {"$gt": 5}."""
     if isinstance(wanted, dict) and wanted and all(each in _COMPARE for each in wanted):
-        return all(_COMPARE[name](value, said) for name, said in wanted.items())
+        with suppress(TypeError):  # one that is not there, or of another kind, is no such value
+            return all(_COMPARE[name](value, said) for name, said in wanted.items())
+        return False
     return bool(value == wanted)
 
 
