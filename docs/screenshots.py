@@ -303,6 +303,7 @@ def _in_git(page: Page) -> Iterator[str]:
     page.keyboard.press("Escape")
     page.keyboard.press("Escape")
     page.locator("#hits a", has_text="Leo has swimming").first.click()
+    page.locator(".memory").get_by_text("Leo has swimming").first.wait_for()
     page.keyboard.press("e")
     page.get_by_label("What to remember").fill(
         "Leo has swimming on Thursdays at four; Anna takes him, Marco fetches him."

@@ -175,13 +175,13 @@ def test_when_the_hold_ends_and_both_changed_it_both_are_kept(
     settle([ada, bob])
     hold(bob, memory)
     settle([bob])
-    add(ada, memory, "ada")
+    add(ada, memory, "theirs")
     settle([ada, bob])
     end(bob, memory)
     settle([bob, ada])
     assert ada.files == bob.files == content_of(remote)
     assert sorted(b"local" in data for data in ada.files.values()) == [False, True]
-    assert sorted(b"ada" in data for data in ada.files.values()) == [False, True]
+    assert sorted(b"theirs" in data for data in ada.files.values()) == [False, True]
 
 
 def test_what_is_as_it_was_when_the_hold_ends_takes_the_others_version(
@@ -193,13 +193,13 @@ def test_what_is_as_it_was_when_the_hold_ends_takes_the_others_version(
     before = bob.path(memory).read_bytes()
     taint(bob, memory)
     bob.synced()
-    add(ada, memory, "ada")
+    add(ada, memory, "theirs")
     settle([ada, bob])
     bob.path(memory).write_bytes(before)
     settle([bob, ada])
     assert ada.files == bob.files == content_of(remote)
     assert len(ada.files) == 1
-    assert b"ada" in ada.files[memory.file_name]
+    assert b"theirs" in ada.files[memory.file_name]
 
 
 def test_what_was_never_shared_and_comes_from_elsewhere_under_its_name_is_kept_as_well(
