@@ -27,7 +27,7 @@ _TEXT = re.compile(_USUAL)
 _TEXTS = re.compile(rf"(?:{_USUAL})+")
 _ITEMS = re.compile(rf"(?:[-*+] {_USUAL})+")
 _MARKS = " \t>*+-0123456789.)"
-_BLANKS = re.compile(r"(?:[ \t]*\n)+")
+_BLANKS = re.compile(r"[ \t\n]*\n")
 _HEADING = re.compile(r"(#{1,6})(?: |$)")
 _MARKS_BEHIND = re.compile(r"(?<=[ \t])#+$")
 _UNDERLINE = re.compile(r"(?:=+|-+) *$")
