@@ -17,6 +17,7 @@ import socket
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -122,7 +123,7 @@ class Unusable(AiamlError):  # noqa: N818 (what it is)
         self.remedy = remedy
 
 
-class Kept(Generic[Loaded]):
+class Kept(ABC, Generic[Loaded]):
     """A model of a configuration, of whichever kind: found here, else fetched, and loaded.
 
     Attributes:
@@ -168,9 +169,9 @@ class Kept(Generic[Loaded]):
         """Return the model's name, and the folder that a person has named for it, if so."""
         return self._wanted.model, self._wanted.path
 
+    @abstractmethod
     def _fastembed(self) -> Any:
         """Return fastembed's class of models of this kind."""
-        raise NotImplementedError
 
     def described(self) -> Described:
         """Return what fastembed says of it.
@@ -186,13 +187,13 @@ class Kept(Generic[Loaded]):
         hint = f"did you mean {near[0]}?" if near else folder
         raise Unusable(f"{self._key_of_name} is {self.name}, which fastembed does not know", hint)
 
+    @abstractmethod
     def _load(self) -> Loaded:
         """Load what is in the folder.
 
         Raises:
             Unusable: it is broken, incomplete, no model, or one of another kind.
         """
-        raise NotImplementedError
 
     def ready(self, wait: float = 0.0) -> Loaded | None:
         """Return what is loaded, or None while there is nothing.
