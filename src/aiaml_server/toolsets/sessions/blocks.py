@@ -25,7 +25,7 @@ _QUOTATION = -1  # stands among the widths of lists' items
 _USUAL = r"[^\s\d#>*+\-_=`~<][^\n]*(?:\n|\Z)"
 _TEXT = re.compile(_USUAL)
 _TEXTS = re.compile(rf"(?:{_USUAL})+")
-_ITEMS = re.compile(rf"(?:[-*+] {_USUAL})+")
+_ITEMS = re.compile(rf"(?:[-*+] {_USUAL}(?:  {_USUAL})*)+")
 _MARKS = " \t>*+-0123456789.)"
 _BLANKS = re.compile(r"[ \t\n]*\n")
 _HEADING = re.compile(r"(#{1,6})(?: |$)")
@@ -223,12 +223,11 @@ class _Scan:
         They change nothing: each is another item of the list, or goes on with the paragraph.
         """
         marks = line[: len(line) - len(line.lstrip(_MARKS))]
-        is_usual = _TEXT.match(line, len(marks))
-        while is_usual and self.text.startswith(marks, self.at):
-            alike = _TEXT.match(self.text, self.at + len(marks))
-            if not alike:
-                return
-            self.at = alike.end()
+        text, match, width = self.text, _TEXT.match, len(marks)  # looked up once: many are alike
+        alike = match(line, width)
+        while alike and text.startswith(marks, self.at):
+            alike = match(text, self.at + width)
+            self.at = alike.end() if alike else self.at
 
     def _end_by_blank(self) -> None:
         """End what an empty line ends: a paragraph, quotations, an item that has nothing."""
