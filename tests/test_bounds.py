@@ -201,7 +201,8 @@ def again(piece: str, before: str = "", behind: str = "") -> Hard:
         room = size - len((before + behind).encode())
         some = piece.encode()
         body = some * (room // len(some))
-        return before.encode() + body.ljust(room, b" ") + behind.encode()
+        whole = before.encode() + body + behind.encode()
+        return whole.ljust(size)  # before `behind`, spaces could make of it what is no end
 
     return made
 
@@ -215,9 +216,7 @@ def numbered(piece: str, before: str = "", behind: str = "") -> Hard:
         while room > 0:
             parts.append(piece.format(len(parts)))
             room -= len(parts[-1])
-        body = "".join(parts[:-1])
-        filled = size - len((before + body + behind).encode())
-        return (before + body + " " * filled + behind).encode()
+        return (before + "".join(parts[:-1]) + behind).encode().ljust(size)
 
     return made
 
