@@ -281,6 +281,8 @@ class _Scan:
 
     def _block(self, rest: str, start: int, *, in_paragraph: bool, goes_on: bool) -> _Block | None:
         """Return the block that begins in a line, other than code, containers and paragraphs."""
+        if rest[0] not in "#=-*_`~<":
+            return None
         if heading := _HEADING.match(rest):
             level = len(heading[1])
             text = self.text[start : self.at].strip(" \t\n")[level:].rstrip(" \t")
@@ -293,8 +295,7 @@ class _Scan:
             return _Block()
         if fence := _FENCE.match(rest):
             return _Block(ends=_FENCE_ENDS[rest[0]], length=len(fence[0]))
-        ends = _html_end(rest, in_paragraph) if rest[0] == "<" else None
-        if ends:
+        if rest[0] == "<" and (ends := _html_end(rest, in_paragraph)):
             return _Block(ends=None if ends.search(rest) else ends)
         return None
 
