@@ -26,6 +26,7 @@ _USUAL = r"[^\s\d#>*+\-_=`~<][^\n]*(?:\n|\Z)"
 _TEXT = re.compile(_USUAL)
 _TEXTS = re.compile(rf"(?:{_USUAL})+")
 _ITEMS = re.compile(rf"(?:[-*+] {_USUAL}(?:  {_USUAL})*)+")
+_BEGIN = "#=-*_`~<"  # what a heading, a rule, a fence or HTML begins with
 _MARKS = " \t>*+-0123456789.)"
 _BLANKS = re.compile(r"[ \t\n]*\n")
 _HEADING = re.compile(r"(#{1,6})(?: |$)")
@@ -258,7 +259,8 @@ class _Scan:
                 block = None if in_paragraph else _Block()  # code
                 break
             goes_on = in_paragraph and is_inside
-            if block := self._block(rest, start, in_paragraph=in_paragraph, goes_on=goes_on):
+            block = self._block(rest, start, in_paragraph, goes_on) if rest[0] in _BEGIN else None
+            if block:
                 break
             taken = _container(rest, is_text=goes_on)
             if not taken or len(inside) == _DEEPEST:
@@ -279,10 +281,8 @@ class _Scan:
             self.containers = inside
         return None
 
-    def _block(self, rest: str, start: int, *, in_paragraph: bool, goes_on: bool) -> _Block | None:
+    def _block(self, rest: str, start: int, in_paragraph: bool, goes_on: bool) -> _Block | None:
         """Return the block that begins in a line, other than code, containers and paragraphs."""
-        if rest[0] not in "#=-*_`~<":
-            return None
         if heading := _HEADING.match(rest):
             level = len(heading[1])
             text = self.text[start : self.at].strip(" \t\n")[level:].rstrip(" \t")
