@@ -9,7 +9,8 @@ from pathlib import Path
 
 from . import mutations, report, results
 from .adapter import known
-from .run import QUICK, Plan, modules, run
+from .rounds import modules
+from .run import QUICK, Plan, run, show
 
 
 def main() -> int:
@@ -23,6 +24,9 @@ def main() -> int:
         return 0
     if words.what == "report":
         return report.main(words.results, check=words.check)
+    if words.what == "round":
+        show(words.server, words.measure, words.number, words.seed)
+        return 0
     begun = time.monotonic()
 
     def say(line: str) -> None:
@@ -38,6 +42,7 @@ def main() -> int:
         seed=words.seed,
         rounds=rounds,
         seconds=QUICK if words.quick else words.seconds,
+        lanes=2 if words.quick else 1,
         folder=words.results,
         say=say,
     )
@@ -64,6 +69,11 @@ def _parser() -> argparse.ArgumentParser:
     each.add_argument("--seconds", type=float, default=0, help="for all together")
     each.add_argument("--seed", type=int, default=1)
     each.add_argument("--results", type=Path, default=results.USUAL, help="a folder")
+    each = verbs.add_parser("round", help="do one, and print what a line of results has")
+    each.add_argument("server", choices=known())
+    each.add_argument("measure", choices=modules())
+    each.add_argument("number", type=int)
+    each.add_argument("seed", type=int)
     each = verbs.add_parser("mutations", help="put faults into a server, and catch them")
     each.add_argument("names", nargs="*", help="which; all without")
     each = verbs.add_parser("report", help="write docs/reliability.md and docs/comparison.md")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .adapters.files import Server
 from .measures import soak, sync, texts
-from .run import modules, one
+from .rounds import modules, one
 
 FAULTS = {
     "no sync": "power",

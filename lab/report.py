@@ -15,7 +15,7 @@ from typing import Any
 from . import plot
 from .adapter import known
 from .results import Round, read
-from .run import modules
+from .rounds import modules
 
 DOCS = Path(__file__).parent.parent / "docs"
 OURS = "aiaml"
@@ -239,7 +239,7 @@ first, and among equals the others stand before ours. What else other servers do
 where it is high, times are longer than yours, and so are the gaps into which a kill may fall. A
 server that has no row in a table was not reached in the time that there was.
 
-*No answer* is none within 20 seconds, which a slow server may miss under such a load. What was
+*No answer* is none within 10 seconds, which a slow server may miss under a high load. What was
 measured [at full length](https://github.com/aiaml/aiaml/tree/main/lab#at-full-length), and what was
 not yet, is said there: few rounds find what happens often, not what happens seldom.
 

@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
-import importlib
-import os
-import pkgutil
+import json
 import signal
-import tempfile
+import subprocess
+import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import datetime, timezone
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from random import Random
-from types import FrameType, ModuleType
-from typing import Any
+from types import FrameType
 
-from . import measures, results
+from . import results
 from .adapter import Adapter, known
-from .client import GoneError, RefusedError
-from .disk import remove
-from .environments import MissingError, ready
+from .environments import CHECKOUT, MissingError, ready
+from .rounds import brief, modules, one
 
 QUICK = 14 * 60.0  # seconds for all, environments not counted
-LENGTHS = ("LAB_CUTS", "LAB_KILLS", "LAB_SOAK", "LAB_TEXTS")  # how much a round does
-HELPERS = {"person", "texts"}
-
-
-def modules() -> dict[str, ModuleType]:
-    """Return every measure by its name."""
-    names = [each.name for each in pkgutil.iter_modules(measures.__path__)]
-    return {
-        name: importlib.import_module(f"{measures.__name__}.{name}")
-        for name in names
-        if name not in HELPERS
-    }
+LATE = 45.0  # seconds that what is under way has then, before it is ended
 
 
 @dataclass(frozen=True)
@@ -47,7 +32,8 @@ class Plan:
         measures: names of measures.
         seed: for all chance.
         rounds: of each measure on each server, at most.
-        seconds: for all together, shared evenly; 0 for no limit.
+        seconds: for all together; 0 for no limit.
+        lanes: how many rounds are under way at once.
         folder: for the results.
         say: gets a line for each round.
     """
@@ -57,6 +43,7 @@ class Plan:
     seed: int
     rounds: int
     seconds: float
+    lanes: int
     folder: Path
     say: Callable[[str], None]
 
@@ -100,92 +87,101 @@ def _run(plan: Plan, stop: _Stop) -> None:
             plan.say(f"{name}: not here: {error}")
         if stop.asked:
             return
-    before = results.read(plan.folder)
-    done = {each.key for each in before}
-    last = {(each.server, each.measure): each.seconds for each in before}
-    cells = [(server, measure) for measure in plan.measures for server in servers]
-    ends = time.monotonic() + plan.seconds
-    for at, (server, measure) in enumerate(cells):
-        share = (ends - time.monotonic()) / (len(cells) - at) if plan.seconds else float("inf")
-        if share < 0:
-            plan.say(f"the time is over; the same command does the other {len(cells) - at}")
-            return
-        if plan.seconds and last.get((server.name, measure), 0.0) > ends - time.monotonic():
-            plan.say(f"{server.name} {measure}: a round took longer than what is left of the time")
-            continue
-        _cell(plan, stop, server, measure, (share, done, f"{at + 1}/{len(cells)}"))
-        if stop.asked:
-            return
-
-
-def _cell(
-    plan: Plan,
-    stop: _Stop,
-    server: Adapter,
-    measure: str,
-    told: tuple[float, set[tuple[str, str, str, int, int]], str],
-) -> None:
-    """Do rounds of one measure on one server while its share of the time lasts."""
-    share, done, where = told
-    begun = time.monotonic()
-    for number in range(plan.rounds):
-        key = (server.name, server.version, measure, number, plan.seed)
-        if key in done:
-            continue
-        each = one(server, measure, number, plan.seed)
-        results.add(plan.folder, each)
-        plan.say(f"[{where}] {server.name} {measure} {number}: {brief(each)}")
-        took = time.monotonic() - begun
-        dear = 4 if measure == "together" else 1  # the next one has four times as many servers
-        if stop.asked or "not measured" in each.figures or took + dear * each.seconds > share:
-            return
-
-
-def one(server: Adapter, measure: str, number: int, seed: int) -> results.Round:
-    """Do one round in a folder of its own, whatever happens in it."""
-    module = modules()[measure]
-    root = Path(tempfile.mkdtemp(prefix="lab-"))
-    place = root / "place"
-    place.mkdir()
-    begun, worked = time.monotonic(), _worked()
-    random = Random(f"{seed} {measure} {number}")  # the same for all servers
-    figures: dict[str, Any]
+    found = modules()
+    order = sorted(plan.measures, key=lambda name: hasattr(found[name], "ALONE"))  # those last
+    lanes = _Lanes(plan, stop)
     try:
-        figures = module.measure(server, place, random, number)
-    except MissingError as error:
-        figures = {"not measured": str(error)}
-    except NotImplementedError:
-        figures = {"not measured": "the server does not offer it, or the adapter says why not"}
-    except (GoneError, RefusedError, OSError, ValueError) as error:
-        figures = {"broke": f"{type(error).__name__}: {error}"[:500]}
-    seconds = round(time.monotonic() - begun, 1)
-    machine = results.machine(root)
-    remove(root)
-    set_by = [f"{name}={os.environ[name]}" for name in LENGTHS if os.environ.get(name)]
-    words = [*set_by, f"python -m lab run --servers {server.name} --measures {measure}"]
-    words += [f"--seed {seed} --rounds {number + 1}"]
-    return results.Round(
-        server=server.name,
-        version=server.version,
-        measure=measure,
-        number=number,
-        seed=seed,
-        figures=figures,
-        seconds=seconds,
-        date=datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M"),
-        load=round(os.getloadavg()[0], 1),
-        machine=machine,
-        command=" ".join(words),
-        processor=round(_worked() - worked, 1),
-    )
+        for number in range(plan.rounds):  # one round of everything, then a second one
+            left = [(server, measure) for measure in order for server in servers]
+            while left:
+                cell = min(left, key=lambda cell: lanes.taken(cell[0].name))
+                left.remove(cell)
+                if not lanes.begin(*cell, number, len(left)):
+                    return
+        lanes.wait(0)
+    finally:
+        lanes.stop()
 
 
-def _worked() -> float:
-    """Return the seconds of processor that this and all that it started and saw end have taken."""
-    return sum(os.times()[:4])
+class _Lanes:
+    """Rounds that are under way, each in a process of its own, and how long earlier ones took."""
+
+    def __init__(self, plan: Plan, stop: _Stop) -> None:
+        self._plan, self._stop = plan, stop
+        before = results.read(plan.folder)
+        self._done = {each.key for each in before}
+        self._last = {(each.server, each.measure): each.seconds for each in before}
+        self._ends = time.monotonic() + plan.seconds if plan.seconds else float("inf")
+        self._running: dict[subprocess.Popen[str], str] = {}
+        self._taken: dict[str, float] = defaultdict(float)
+
+    def taken(self, server: str) -> tuple[bool, float]:
+        """Return whether a server is at work, and for how long it was, in seconds.
+
+        Who had least is next: a slow one does not keep the others from being measured.
+        """
+        return server in self._running.values(), self._taken[server]
+
+    def begin(self, server: Adapter, measure: str, number: int, others: int) -> bool:
+        """Begin a round when there is room for it, if it is wanted; return whether to go on.
+
+        What measures times is alone.
+        """
+        plan, cell = self._plan, (server.name, measure)
+        if (server.name, server.version, measure, number, plan.seed) in self._done:
+            return True
+        is_alone = hasattr(modules()[measure], "ALONE")
+        self.wait(0 if is_alone else plan.lanes - 1)
+        left = self._ends - time.monotonic()
+        if self._stop.asked or left < 0:
+            self.wait(0)
+            if not (number or self._stop.asked):
+                plan.say(f"the time is over; the same command does the other {others + 1}")
+            return False
+        dear = 4 if number and measure == "together" else 1  # it has four times the servers
+        if dear * self._last.get(cell, 0.0) >= left:
+            if not number:
+                plan.say(f"{server.name} {measure}: a round took longer than what is left")
+            return True
+        words = ["round", server.name, measure, str(number), str(plan.seed)]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "lab", *words], cwd=CHECKOUT, stdout=subprocess.PIPE, text=True
+        )
+        self._running[process] = server.name
+        self.wait(0 if is_alone else plan.lanes)
+        return True
+
+    def wait(self, most: int) -> None:
+        """Wait until no more than so many rounds are under way."""
+        while len(self._running) > most:
+            ended = [process for process in self._running if process.poll() is not None]
+            for process in ended:
+                del self._running[process]
+                self._take(process)
+            if time.monotonic() > self._ends + LATE:
+                self._plan.say(f"ended since the time is over: {', '.join(self._running.values())}")
+                self.stop()
+            if not ended:
+                time.sleep(0.02)
+
+    def _take(self, process: subprocess.Popen[str]) -> None:
+        each = results.Round(**json.loads(process.communicate()[0]))
+        results.add(self._plan.folder, each)
+        not_again = "not measured" in each.figures
+        self._last[each.server, each.measure] = float("inf") if not_again else each.seconds
+        self._taken[each.server] += each.seconds
+        self._plan.say(f"{each.server} {each.measure} {each.number}: {brief(each)}")
+
+    def stop(self) -> None:
+        """End at once what is under way."""
+        while self._running:
+            process, _ = self._running.popitem()
+            process.terminate()
+            process.communicate()
 
 
-def brief(each: results.Round) -> str:
-    """Return a round's figures in a line."""
-    shown = {name: value for name, value in each.figures.items() if name != "samples"}
-    return f"{', '.join(f'{name} {value}' for name, value in shown.items())} ({each.seconds} s)"
+def show(name: str, measure: str, number: int, seed: int) -> None:
+    """Do one round and print it as JSON; the first Ctrl-C is for whoever asked for it."""
+    signal.signal(signal.SIGINT, _Stop(lambda _: None))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the server ends, and its folder goes
+    print(json.dumps(asdict(one(ready(known()[name]), measure, number, seed))))

@@ -57,6 +57,7 @@ KINDS: dict[str, str] = {
     "test_hosts.py": "process network slow",
     "test_lab.py::test_lab_catches_each_fault_by_name": "slow",
     "test_lab.py::test_lab_syncs_five_machines_in_every_other_round": "slow",
+    "test_lab.py::test_lab_ends_what_is_not_over_in_time": "process",
     "test_node_client.py": "network slow",
     "test_patterns.py::test_the_time_of_an_expression_grows_with_its_text": "slow",
     "test_import_sources.py::test_memories_of_a_code_base_arrive": "git",

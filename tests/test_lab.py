@@ -19,7 +19,7 @@ from lab.adapter import Adapter
 from lab.client import Client
 from lab.disk import Disk
 from lab.measures.person import Person
-from lab.run import _Stop
+from lab.run import Plan, _Stop, run
 from lab.trace import Call, calls
 
 import strace
@@ -99,9 +99,26 @@ def test_lab_ends_when_its_time_is_over(tmp_path: Path) -> None:
     done = lab(*words, "--seconds", "0.1", "--results", tmp_path)
     assert done.returncode == 0, done.stderr
     made = [measure for measure, _ in rounds(tmp_path)]
-    assert 0 < len(made) < 3 and made == ["protocol", "start"][: len(made)]
+    assert 0 < len(made) < 3 and made == ["protocol", "kill"][: len(made)]
     left = 3 - len(made)
     assert f"the time is over; the same command does the other {left}" in done.stdout
+
+
+@posix
+def test_lab_does_one_round_of_everything_first(tmp_path: Path) -> None:
+    """So that a short run has all, and a slow server takes the second rounds alone."""
+    words = ("run", "--servers", "files", "--measures", "start,protocol", "--rounds", "2")
+    assert lab(*words, "--results", tmp_path).returncode == 0
+    assert rounds(tmp_path) == [("protocol", 0), ("start", 0), ("protocol", 1), ("start", 1)]
+
+
+@posix
+def test_lab_has_two_rounds_under_way_but_none_beside_what_measures_times(tmp_path: Path) -> None:
+    """Those come last, one behind the other; of the others the quicker one ends first."""
+    words = ["--servers", "files", "--measures", "start,kill,protocol", "--rounds", "1"]
+    done = lab("run", "--quick", *words, "--results", tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [measure for measure, _ in rounds(tmp_path)] == ["protocol", "kill", "start"]
 
 
 @posix
@@ -111,10 +128,26 @@ def test_lab_begins_nothing_that_took_longer_than_what_is_left(tmp_path: Path) -
     assert lab(*words).returncode == 0
     file = tmp_path / "files.jsonl"
     [line] = file.read_text(encoding="utf-8").splitlines()
-    file.write_text(json.dumps(json.loads(line) | {"seconds": 60}) + "\n", encoding="utf-8")
+    older = {"seconds": 60, "version": "older"}
+    file.write_text(json.dumps(json.loads(line) | older) + "\n", encoding="utf-8")
     done = lab(*words, "--rounds", "2", "--seconds", "30")
-    assert "took longer than what is left" in done.stdout
+    assert "a round took longer than what is left" in done.stdout
     assert rounds(tmp_path) == [("protocol", 0)]
+
+
+@posix
+def test_lab_ends_what_is_not_over_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round that is much too long leaves no server, no folder and no result."""
+    monkeypatch.setattr("lab.run.LATE", 3.0)
+    monkeypatch.setenv("LAB_SOAK", "600")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    said: list[str] = []
+    plan = Plan(["files"], ["soak"], 1, 1, 0.1, 1, tmp_path / "results", said.append)
+    begun = time.monotonic()
+    assert run(plan)
+    assert time.monotonic() - begun < 60
+    assert said == ["ended since the time is over: files"]
+    assert not list(tmp_path.iterdir())
 
 
 @posix

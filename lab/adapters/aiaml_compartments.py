@@ -25,7 +25,7 @@ class Server(Default):
             **super().environ(place),
             "AIAML_COMPARTMENTS_FILE": str(place / "memory.json"),
             "AIAML_SESSION": "lab",
-            "AIAML_COMPARTMENT_LIMIT_SESSION": "100000",
+            "AIAML_COMPARTMENT_LIMIT_SESSION": "1000000",
         }
 
     def store(self, key: str, text: str) -> Call:

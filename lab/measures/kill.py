@@ -18,7 +18,7 @@ ABOUT = (
     "again on one store; everything is read back after each 25 kills and at the end"
 )
 ZERO = ("lost", "torn", "not started again")
-KILLS = int(os.environ.get("LAB_KILLS") or 4)  # in a round
+KILLS = int(os.environ.get("LAB_KILLS") or 3)  # in a round
 BURST = 5  # texts in flight
 BETWEEN = 25  # kills between two looks at everything
 

@@ -17,6 +17,7 @@ from .texts import Kept, key, text
 
 ABOUT = "stores, searches and reads without pause; memory, descriptors and times by the way"
 ZERO = ("lost", "torn", "descriptors more", "not started again")
+ALONE = True  # times are measured
 SAMPLES = 20
 KIND = 300  # characters of a text: what agents store
 LENGTH = float(os.environ.get("LAB_SOAK") or 10)  # seconds

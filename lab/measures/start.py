@@ -19,6 +19,7 @@ ABOUT = (
     "program's files out of the system's memory"
 )
 ZERO = ()
+ALONE = True  # times are measured
 TEXTS = 100
 WARM = 3
 
