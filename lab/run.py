@@ -113,6 +113,7 @@ class _Lanes:
         self._last = {(each.server, each.measure): each.seconds for each in before}
         self._ends = time.monotonic() + plan.seconds if plan.seconds else float("inf")
         self._running: dict[subprocess.Popen[str], str] = {}
+        self._others = 0
         self._taken: dict[str, float] = defaultdict(float)
 
     def taken(self, server: str) -> tuple[bool, float]:
@@ -127,7 +128,7 @@ class _Lanes:
 
         What measures times is alone.
         """
-        plan, cell = self._plan, (server.name, measure)
+        plan, cell, self._others = self._plan, (server.name, measure), others + 1
         if (server.name, server.version, measure, number, plan.seed) in self._done:
             return True
         is_alone = hasattr(modules()[measure], "ALONE")
@@ -147,7 +148,7 @@ class _Lanes:
         process = subprocess.Popen(
             [sys.executable, "-m", "lab", *words], cwd=CHECKOUT, stdout=subprocess.PIPE, text=True
         )
-        self._running[process] = server.name
+        self._running[process], self._others = server.name, others
         self.wait(0 if is_alone else plan.lanes)
         return True
 
@@ -158,10 +159,10 @@ class _Lanes:
             for process in ended:
                 del self._running[process]
                 self._take(process)
-            if time.monotonic() > self._ends + LATE:
+            if not ended and time.monotonic() > self._ends + LATE:
                 self._plan.say(f"ended since the time is over: {', '.join(self._running.values())}")
                 self.stop()
-            if not ended:
+            elif not ended:
                 time.sleep(0.02)
 
     def _take(self, process: subprocess.Popen[str]) -> None:
@@ -170,7 +171,8 @@ class _Lanes:
         not_again = "not measured" in each.figures
         self._last[each.server, each.measure] = float("inf") if not_again else each.seconds
         self._taken[each.server] += each.seconds
-        self._plan.say(f"{each.server} {each.measure} {each.number}: {brief(each)}")
+        which = f"{each.server} {each.measure} {each.number}"
+        self._plan.say(f"{which}: {brief(each)}; {self._others + len(self._running)} to go")
 
     def stop(self) -> None:
         """End at once what is under way."""
@@ -184,4 +186,5 @@ def show(name: str, measure: str, number: int, seed: int) -> None:
     """Do one round and print it as JSON; the first Ctrl-C is for whoever asked for it."""
     signal.signal(signal.SIGINT, _Stop(lambda _: None))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the server ends, and its folder goes
-    print(json.dumps(asdict(one(ready(known()[name]), measure, number, seed))))
+    with suppress(KeyboardInterrupt):
+        print(json.dumps(asdict(one(ready(known()[name]), measure, number, seed))))
