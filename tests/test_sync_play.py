@@ -119,6 +119,7 @@ class Play:
 
     def commit_all(self, machine: Machine) -> None:
         """All that git sees, also memories."""
+        self.resolve(machine)
         (machine.base / "notes.txt").write_text(f"{self.random.random()}\n")
         self.git(machine, "add", "-A", ".")
         if self.random.random() < 0.3:
@@ -127,6 +128,7 @@ class Play:
 
     def amend(self, machine: Machine) -> None:
         """The last commit is made anew."""
+        self.resolve(machine)
         self.git(machine, "commit", "--amend", "-a", "-m", "Amended")
 
     def look_back(self, machine: Machine) -> None:
@@ -218,6 +220,17 @@ class Play:
         self.trace.append(f"  {machine.base.name}: git {' '.join(words)}{said}")
         return not done.returncode
 
+    def resolve(self, machine: Machine) -> None:
+        """Take one side where git has left both in a file, before adding it says so."""
+        names = ""
+        with suppress(AssertionError):  # sync made the repository: git refuses
+            names = git(machine.base, "diff", "--name-only", "--diff-filter=U")
+        for name in names.splitlines():
+            path = machine.base / name
+            before = path.read_bytes() if path.exists() else b""
+            if self.git(machine, "checkout", "--ours", "--", name):
+                self.living -= {*TOKEN.findall(before)} - {*TOKEN.findall(path.read_bytes())}
+
     def perhaps_sync(self, machine: Machine) -> None:
         """A round comes between two commands, or not."""
         if self.random.random() < 0.5:
@@ -278,6 +291,7 @@ class Play:
             while self.git(machine, "stash", "pop"):
                 pass
             machine.sync()
+            self.resolve(machine)
             self.git(machine, "add", "-A", ".")
             self.git(machine, "commit", "-m", "In the end")
             if not self.git(machine, "checkout", "main"):
