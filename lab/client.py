@@ -32,6 +32,7 @@ class Client:
     Attributes:
         process: the server, or what wraps it.
         greeting: what it answered to `initialize`.
+        requests: how many were sent; the last one has this number as its id.
         told: notifications and whatever else was no answer, in order.
         noise: lines on its standard output that were no JSON objects.
     """
@@ -54,7 +55,7 @@ class Client:
         self._reader = threading.Thread(target=self._read, args=(self.process.stdout,), daemon=True)
         self._reader.start()
         self._answers: dict[Any, dict[str, Any]] = {}
-        self._last = 0
+        self.requests = 0
         self.told: list[dict[str, Any]] = []
         self.noise: list[bytes] = []
         client = {"name": "lab", "version": "1"}
@@ -85,10 +86,10 @@ class Client:
 
     def request(self, method: str, params: Mapping[str, Any] | None = None) -> int:
         """Send a request; return its id without waiting."""
-        self._last += 1
-        message = {"jsonrpc": "2.0", "id": self._last, "method": method, "params": params or {}}
+        self.requests += 1
+        message = {"jsonrpc": "2.0", "id": self.requests, "method": method, "params": params or {}}
         self.send(message)
-        return self._last
+        return self.requests
 
     def start(self, tool: str, arguments: Mapping[str, Any]) -> int:
         """Send a call of a tool; return its id without waiting."""

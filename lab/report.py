@@ -88,7 +88,7 @@ def safe(measure: str, rows: list[Row]) -> list[str]:
 PLAIN = (
     "acknowledged", "kills", "disks", "calls", "killed", "errors", "limits on a file's size",
     "refused", "died", "power cuts", "sent", "turns", "checks", "outages", "clocks moved",
-    "by hand",
+    "by hand", "requests",
 )  # fmt: skip
 """Figures that say what was done, and how much of it."""
 

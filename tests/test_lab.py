@@ -18,6 +18,7 @@ from lab import skew
 from lab.adapter import Adapter
 from lab.client import Client
 from lab.disk import Disk
+from lab.measures import texts, together
 from lab.measures.person import Person
 from lab.run import Plan, _Stop, run
 from lab.trace import Call, calls
@@ -212,8 +213,12 @@ class Shelf(Adapter):
 
     def find(self, client: Client, key: str) -> str:  # noqa: ARG002 (an adapter's)
         """Return the texts with this key."""
-        texts = self.read_all() if self.anew else self.texts
-        return "\n".join(each for each in texts if key in each)
+        held = self.read_all() if self.anew else self.texts
+        return "\n".join(each for each in held if key in each)
+
+    def read(self, client: Client, handle: str) -> str:
+        """Return the text with this key."""
+        return self.find(client, handle)
 
 
 def test_lab_person_sees_whether_a_server_does(tmp_path: Path) -> None:
@@ -231,6 +236,21 @@ def test_lab_person_sees_whether_a_server_does(tmp_path: Path) -> None:
     assert person.wrong(blind, nobody).keys() == {"deleted and there", "edit not seen"}
     next(iter(person.added)).unlink()
     assert "file by hand gone" in person.wrong(blind, nobody)
+
+
+def test_lab_asks_each_server_for_its_own_texts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While others write: a text that is not to be found counts, unless a person deleted it."""
+    monkeypatch.setattr(texts, "PATIENCE", 0.1)
+    blind = Shelf(tmp_path, anew=False)
+    whole = "begin key01 amber end key01"
+    (tmp_path / "1.md").write_text(whole, encoding="utf-8")
+    person, nobody = Person(tmp_path, Random(1)), cast("Client", None)
+    assert together.is_there(Shelf(tmp_path, anew=True), nobody, "key01", whole, person)
+    assert not together.is_there(blind, nobody, "key01", whole, person)
+    person.deleted.add("key01")
+    assert together.is_there(blind, nobody, "key01", whole, person)
 
 
 @posix

@@ -13,7 +13,8 @@ from random import Random
 from threading import Event, Thread
 
 from ..adapter import Adapter
-from ..client import Client, RefusedError
+from ..client import Client
+from . import texts
 
 ZERO = ("deleted and there", "edit not seen", "file by hand gone")
 ASKED_FOR = 500  # texts deleted, and as many edited, at most
@@ -101,9 +102,9 @@ class Person(Thread):
         """Count what was done by hand and is not so for a server; of much, some is asked for."""
         found: Counter[str] = Counter()
         for name in self._some(self.deleted):
-            found["deleted and there"] += f"begin {name}" in _found(server, client, name)
+            found["deleted and there"] += f"begin {name}" in texts.find(server, client, name)
         for name in self._some(self.edited):
-            found["edit not seen"] += self.edited[name] not in _found(server, client, name)
+            found["edit not seen"] += self.edited[name] not in texts.find(server, client, name)
         for path, data in self.added.items():
             found["file by hand gone"] += not path.exists() or path.read_bytes() != data
         return +found
@@ -113,10 +114,3 @@ class Person(Thread):
         """Return the names, or `ASKED_FOR` of them, the same each time."""
         wanted = sorted(names)
         return Random(0).sample(wanted, min(ASKED_FOR, len(wanted)))
-
-
-def _found(server: Adapter, client: Client, name: str) -> str:
-    try:
-        return server.find(client, name)
-    except RefusedError:
-        return ""

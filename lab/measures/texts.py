@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from random import Random
@@ -82,7 +83,7 @@ class Kept:
         until = time.monotonic() + PATIENCE
         while waiting:
             for handle in list(waiting):
-                answer = _read(server, client, handle)
+                answer = read(server, client, handle)
                 waiting[handle] = [each for each in waiting[handle] if each not in answer]
                 if not waiting[handle]:
                     del waiting[handle]
@@ -90,17 +91,24 @@ class Kept:
                 break
         found["lost"] += sum(len(texts) for texts in waiting.values())
         for name, whole in self.doubtful.items():
-            try:
-                answer = server.find(client, name)
-            except (RefusedError, NotImplementedError):
-                continue
-            found["torn"] += f"begin {name}" in answer and whole not in answer
+            with suppress(NotImplementedError):
+                answer = find(server, client, name)
+                found["torn"] += f"begin {name}" in answer and whole not in answer
         return found
 
 
-def _read(server: Adapter, client: Client, handle: str) -> str:
+def read(server: Adapter, client: Client, handle: str) -> str:
+    """Return what a server answers; nothing where it refuses."""
     try:
         return server.read(client, handle)
+    except RefusedError:
+        return ""
+
+
+def find(server: Adapter, client: Client, name: str) -> str:
+    """Return what a server finds by a text's key; nothing where it refuses."""
+    try:
+        return server.find(client, name)
     except RefusedError:
         return ""
 
