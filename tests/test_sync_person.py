@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from aiaml_server.sync.address import remembered
-from machine import Machine, as_person, content_of, git, settle
+from machine import Machine, append, as_person, content_of, git, settle
 from printed import completed
 
 pytestmark = pytest.mark.usefixtures("nobodys_configuration")
@@ -524,6 +524,35 @@ def test_an_unfinished_merge_of_theirs_is_no_edit(own: Machine, bob: Machine) ->
     as_person(own.base, "commit", "--quiet", "-am", "Both")
     settle([own, bob])
     assert bob.files[path.name] == whole + b"of both\n"
+
+
+@pytest.mark.parametrize("record", ["kept", "lost"])
+def test_a_newer_version_arrives_after_a_merge_of_theirs_took_the_file_away(
+    own: Machine, bob: Machine, record: str
+) -> None:
+    """While the merge is unfinished it cannot; then it does, whatever git did to our record."""
+    settle([own, bob])
+    name = min(own.files)
+    own.git("checkout", "--quiet", "-b", "other")
+    own.git("rm", "--quiet", f"files/{name}")
+    commit_file(own.base, "notes.txt", "v2")
+    own.git("checkout", "--quiet", "main")
+    commit_file(own.base, "notes.txt", "v3")
+    own.synced()
+    with suppress(AssertionError):
+        as_person(own.base, "merge", "other")
+    assert name not in own.files
+    append(bob.base / "files" / name, "of bob")
+    bob.synced()
+    assert own.sync().problem
+    if record == "lost":
+        for seen in own.base.glob(".index/*/seen"):
+            seen.unlink()
+    as_person(own.base, "commit", "--quiet", "-am", "Merged")
+    settle([own, bob])
+    assert own.files[name].endswith(b"of bob\n")
+    assert own.files == bob.files
+    assert not any(message.startswith("Forget") for message in own.messages())
 
 
 @pytest.mark.parametrize("how", ["the verb", "by hand"])

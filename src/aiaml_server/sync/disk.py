@@ -116,7 +116,7 @@ class Disk:
         return {
             path: entry
             for path, entry in self._absent()
-            if not self._was_deleted(path, entry) and path not in self.arriving
+            if not self._was_deleted(path, entry) and self.arriving.get(path, entry)
         }
 
     def _absent(self) -> Iterator[tuple[bytes, Entry]]:
