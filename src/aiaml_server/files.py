@@ -502,7 +502,7 @@ def remove_own(path: Path) -> None:
 
 def is_temporary(name: str) -> bool:
     """Say whether a name has the mark of what a writer of ours has not finished."""
-    return _TEMPORARY.fullmatch(name) is not None
+    return name.startswith(".") and _TEMPORARY.fullmatch(name) is not None
 
 
 def remove_left(directory: Path, names: Iterable[str], seconds: float) -> None:
