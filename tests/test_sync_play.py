@@ -323,7 +323,9 @@ class Play:
         found = set[bytes]()
         for machine in self.persons:
             if (machine.base / ".git").exists():
-                words = ("cat-file", "--batch-all-objects", "--batch")
+                words: tuple[str, ...] = ("cat-file", "--batch-all-objects", "--batch")
+                if machine.repository == machine.base / ".git":  # sync's: what is lost there counts
+                    words = ("log", "-p", "-m", "--format=", "--reflog", "--all")
                 found |= set(TOKEN.findall(os.fsencode(git(machine.base, *words))))
         return found - {
             token

@@ -133,7 +133,7 @@ class Store:
             log_of(__name__).warning(without, what, self.base)
 
     def _is_taken(self, memory_id: str) -> bool:
-        # One text is made, and looked through, in a fiftieth of the time that a set of ids takes.
+        # One text is made, and looked through, in a thirtieth of the time that a set of ids takes.
         return memory_id in self._added or f"_{memory_id}{SUFFIX}" in self._names
 
     def _make_directories(self) -> None:
