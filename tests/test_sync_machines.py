@@ -19,7 +19,7 @@ from aiaml_server.sync.history import History
 from aiaml_server.sync.pace import FIRST_PAUSE, Pace
 from aiaml_server.sync.remote import Remote
 from aiaml_server.sync.union import Entry, union
-from machine import Machine, as_person, content_of, git, settle
+from machine import Machine, append, as_person, content_of, git, settle
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts stand in for git")
 
@@ -223,6 +223,48 @@ def test_who_comes_second_is_put_on_top_and_nothing_is_joined(
         arrived = {c.commit.subject: c.arrived for cs in History(machine.base).latest() for c in cs}
         assert all(arrived[line.split("|")[0]] is False for line in dates[machine])
         assert all(arrived[line.split("|")[0]] is True for line in dates[other])
+
+
+@pytest.mark.parametrize("change", ["an edit", "a deletion"])
+def test_what_was_undone_does_not_undo_what_another_machine_did(
+    ada: Machine, bob: Machine, remote: Path, change: str
+) -> None:
+    """It comes to nothing, and the other machine's edit is all that has happened."""
+    memory = ada.remember("zero")
+    settle([ada, bob])
+    before = ada.path(memory).read_bytes()
+    append(bob.path(memory), "by bob")
+    bob.synced()
+    if change == "an edit":
+        append(ada.path(memory), "by ada")
+    else:
+        ada.path(memory).unlink()
+    assert once(ada.settings, local=True).problem is None
+    ada.path(memory).write_bytes(before)
+    ada.remember("one")
+    settle([ada, bob])
+    for machine in (ada, bob):
+        machine.restart()
+    settle([ada, bob])
+    assert ada.path(memory).read_bytes() == before + b"by bob\n"
+    assert ada.files == bob.files == content_of(remote)
+
+
+def test_what_was_forgotten_before_it_was_sent_stays_in_the_history(
+    ada: Machine, bob: Machine, remote: Path
+) -> None:
+    """From where a person can bring it back, as they are told."""
+    ada.remember("zero")
+    settle([ada, bob])
+    bob.remember("one")
+    bob.synced()
+    memory = ada.remember("two")
+    assert once(ada.settings, local=True).problem is None
+    ada.path(memory).unlink()
+    settle([ada, bob])
+    assert ada.files == bob.files == content_of(remote)
+    told = git(remote, "log", "--format=%s", "main", "--", f"files/{memory.file_name}").splitlines()
+    assert [line.split()[0] for line in told] == ["Forget", "Add"]
 
 
 def test_a_new_machine_adds_nothing_to_the_history(

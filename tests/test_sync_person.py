@@ -526,6 +526,33 @@ def test_an_unfinished_merge_of_theirs_is_no_edit(own: Machine, bob: Machine) ->
     assert bob.files[path.name] == whole + b"of both\n"
 
 
+def test_an_unfinished_merge_of_theirs_is_no_new_memory(own: Machine, bob: Machine) -> None:
+    """Of one that was forgotten, their git can still make such a file, of what it had stashed."""
+    settle([own, bob])
+    path = own.base / "files" / min(own.files)
+    whole = path.read_bytes()
+    append(path, "put away")
+    as_person(own.base, "stash", "push", "--quiet")
+    append(path, "kept")
+    own.synced()
+    as_person(own.base, "commit", "--quiet", "-am", "Kept")
+    own.synced()
+    own.bank.forget({path.name: path.read_text("utf-8")})
+    own.synced()
+    with suppress(AssertionError):
+        as_person(own.base, "stash", "pop")
+    assert b"<<<<<<<" in path.read_bytes()
+    memory = own.remember("meanwhile")
+    settle([own, bob])
+    assert path.name not in bob.files
+    assert memory.file_name in bob.files
+    path.write_bytes(whole + b"of both\n")
+    as_person(own.base, "commit", "--quiet", "-am", "Both")
+    settle([own, bob])
+    assert own.files == bob.files
+    assert bob.files[path.name] == whole + b"of both\n"
+
+
 @pytest.mark.parametrize("record", ["kept", "lost"])
 def test_a_newer_version_arrives_after_a_merge_of_theirs_took_the_file_away(
     own: Machine, bob: Machine, record: str

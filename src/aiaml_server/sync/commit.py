@@ -88,8 +88,10 @@ def commit(repository: Repository, objection: Objection, missing: Missing = "") 
     repository.seen.mark()
     disk = compare(repository, head)
     # What their git takes away or writes just now is not deleted or edited.
-    at_work = theirs.is_at_work(state)
-    at_work = at_work or (disk.moved > 0 and theirs.has_conflicts(repository.git))
+    unmerged = theirs.unmerged(repository.git) if disk.moved else set()
+    at_work = theirs.is_at_work(state) or bool(unmerged)
+    for name in unmerged:
+        disk.here.pop(b"files/" + name, None)
     held = frozenset(repository.seen.held())
     deletions = _Deletions((), held, {}) if at_work else _decided(disk, named, held, missing)
     if deletions.waiting != held:

@@ -79,7 +79,7 @@ class Disk:
 
     base: Path
     tree: Mapping[bytes, Entry]
-    here: Mapping[bytes, Stamp | None]
+    here: dict[bytes, Stamp | None]
     known: Mapping[bytes, Sighting]
     moved: int = 0
     certain: Container[bytes] = frozenset()

@@ -20,12 +20,12 @@ from aiaml_server.sync.forgetting import telling
 from aiaml_server.sync.forgetting.rewrite import FILE, Marks
 from aiaml_server.sync.messages import JOIN, written
 from aiaml_server.sync.reading import quiet
-from aiaml_server.sync.rebase import MOST, on_top
+from aiaml_server.sync.rebase import MOST, is_by_sync, on_top
 from aiaml_server.sync.repository import JOINING, Repository
 from aiaml_server.sync.seen import Sighting
 from aiaml_server.sync.status import Problem
 from aiaml_server.sync.trees import Difference, changes_since
-from aiaml_server.sync.union import Changes, is_memory, is_safe, union
+from aiaml_server.sync.union import Changes, is_safe, union
 
 
 class Joined(NamedTuple):
@@ -125,12 +125,11 @@ def merge(repository: Repository, ours: str, theirs: str, grown: tuple[str, str]
     mine, their = ({path: after for path, (_, after) in side.items()} for side in sides)
     if mine.items() <= their.items() and repository.said_of(ours, "%P%n%s") == written("Set up"):
         return theirs  # ours is the first commit that we made, and has no memory yet
-    if len(bases) == 1 and len(ahead) <= MOST and not merges:
-        rebased = _rebase(repository, ours, theirs, mine, their)
-        if rebased:
-            if not mine.keys() & their.keys():
-                repository.know(ours, rebased, sides[1])
-            return rebased
+    is_straight = len(bases) == 1 and len(ahead) <= MOST and not merges
+    if is_straight and (rebased := _rebase(repository, ours, theirs, their)):
+        if rebased != theirs:
+            repository.know(ours, rebased, sides[1])
+        return rebased
     changes, copies = union(mine, their)
     copies = [copy for copy in copies if copy.entry.is_file and copy.path != FILE]
     changes |= repository.write_copies(copies, ours.encode())
@@ -164,19 +163,20 @@ def _before_merge(repository: Repository, ours: str, theirs: str) -> str:
     return "" if alone else first
 
 
-def _rebase(repository: Repository, ours: str, theirs: str, mine: Changes, their: Changes) -> str:
+def _rebase(repository: Repository, ours: str, theirs: str, their: Changes) -> str:
     """Return what our commits become on top of theirs; empty where they must be merged.
 
-    They must where they are not sync's, and where both sides change the same memory, unless in the
-    same way: so it is after a kill between the files and the branch.
+    They must where they are not sync's, and where both sides touch the same memory, even if ours
+    came to nothing in the end; unless theirs has all that ours did: so it is after a kill between
+    the files and the branch.
     """
-    known = mine.items() <= their.items()
-    if not known and their.keys() & mine.keys():
+    export = repository.git.run("fast-export", *stream.EXPORTED, f"{theirs}..{ours}")
+    commits = list(stream.exported(export))
+    if not all(map(is_by_sync, commits)) or not all(map(is_safe, their)):
         return ""
-    if not all(map(is_memory, mine)) or not all(map(is_safe, their)):
+    touched = {(touch.path, touch.oid) for commit in commits for touch in commit.touches}
+    if touched <= {(path, entry.oid if entry else b"") for path, entry in their.items()}:
+        return theirs
+    if any(path in their for path, _ in touched):
         return ""
-    words = ("--no-data", "--reference-excluded-parents", "--reencode=no", "--show-original-ids")
-    commits = on_top(repository.git.run("fast-export", *words, f"{theirs}..{ours}"), theirs)
-    if not commits or known:
-        return theirs if commits else ""
-    return repository.write_commits([commits], "--force")
+    return repository.write_commits([on_top(commits, theirs)], "--force")

@@ -6,30 +6,17 @@ Author, date and message stay, only what they stand on changes.
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 
 from aiaml_server.sync.messages import did
-from aiaml_server.sync.stream import Commit, exported, rewritten
+from aiaml_server.sync.stream import Commit, Touch, rewritten
+from aiaml_server.sync.union import is_memory
 
 MOST = 20  # commits; more are merged, which costs the same however many they are
 
-_FILE = rb'M 100(644|755) [0-9a-f]+ "?files/|D "?files/'
 
-
-def on_top(stream: bytes, theirs: str) -> bytes:
-    """Return a stream that puts exported commits on top of another one.
-
-    Args:
-        stream: of `git fast-export` (see `stream.EXPORTED`).
-        theirs: the commit that the first of them is to stand on.
-
-    Returns:
-        The stream, which ends by telling the last commit's name; empty where there are more than
-        `MOST`, or one was not made by sync, or has two parents.
-    """
-    commits = list(exported(stream))
-    if not 0 < len(commits) <= MOST or not all(map(_is_ours, commits)):
-        return b""
+def on_top(commits: Sequence[Commit], theirs: str) -> bytes:
+    """Return a stream that puts commits on top of another one; it tells the last one's name."""
     lines: list[bytes] = []
     parent = theirs.encode()
     for commit in commits:
@@ -38,8 +25,11 @@ def on_top(stream: bytes, theirs: str) -> bytes:
     return b"".join([*lines, b"get-mark %s\ndone\n" % parent])
 
 
-def _is_ours(commit: Commit) -> bool:
-    """Whether a commit changes memories alone, and is by sync."""
+def is_by_sync(commit: Commit) -> bool:
+    """Whether a commit changes memories alone, and its message is one of sync's."""
     message = commit.message.decode("utf-8", "surrogateescape").rstrip("\n")
-    files = all(re.match(_FILE, touch.line) for touch in commit.touches)
-    return len(commit.parents) < 2 and files and did(message).is_to_memories
+    return all(map(_is_memory, commit.touches)) and did(message).is_to_memories
+
+
+def _is_memory(touch: Touch) -> bool:
+    return is_memory(touch.path) and (touch.oid != b"" or touch.line.startswith(b"D "))

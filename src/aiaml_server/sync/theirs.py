@@ -53,17 +53,21 @@ class Theirs:
                     return True
         return self.state() != since
 
-    def has_conflicts(self, git: Git) -> bool:
-        """Whether a merge of theirs has left files with both sides in them; yes if git fails."""
+    def unmerged(self, git: Git) -> set[bytes]:
+        """Return the names of the files in which a merge of theirs has left both sides.
+
+        One without a name stands for those that git cannot tell.
+        """
         index = self._index()
         if not index or not index.exists():
-            return False
+            return set()
         check_git(index.parent)
         its = {"GIT_DIR": str(index.parent)}
         try:
-            return bool(git.run("ls-files", "--unmerged", "-z", variables=its))
+            found = git.run("ls-files", "--unmerged", "-z", variables=its)
         except GitFailed:  # their repository is damaged, which is no fault of ours
-            return True
+            return {b""}
+        return {line.rpartition(b"/")[2] for line in found.split(b"\0")[:-1]}
 
     def note(self, state: str) -> None:
         """Note that all up to a state is dealt with."""
