@@ -102,6 +102,19 @@ class World:
             self.passed_over |= newer & self.living
             self.living -= newer
 
+    def undo(self, machine: Machine) -> None:
+        """A person edits a memory, finds that it was better before, and an agent remembers."""
+        path = self._any_file(machine)
+        if path and not self.replaced.get(path):
+            before = path.read_bytes()
+            edited = TOKEN.sub(self.token(before).encode(), before)
+            self.living -= set(TOKEN.findall(edited))
+            path.write_bytes(edited)
+            machine.rounds.run(last=True)
+            if path.exists() and path.read_bytes() == edited:
+                path.write_bytes(before)
+            self.remember(machine)
+
     def delete(self, machine: Machine) -> None:
         """A person deletes a memory."""
         if path := self._any_file(machine):
@@ -277,7 +290,7 @@ class World:
     def step(self) -> None:
         """Let anything happen anywhere."""
         actions = {
-            self.remember: 6, self.edit: 4, self.delete: 2, self.sync: 8,
+            self.remember: 6, self.edit: 4, self.undo: 2, self.delete: 2, self.sync: 8,
             self.erase: 1, self.outage: 1, self.restart: 1, self.kill: 3, self.disaster: 4,
             self.come_back: 1,
         }  # fmt: skip

@@ -102,6 +102,21 @@ class Play:
             else:
                 self.living -= {token, *TOKEN.findall(before)}
 
+    def undo(self, machine: Machine) -> None:
+        """A person rewrites a memory, finds that it was better before, and an agent remembers."""
+        if path := self.any_file(machine):
+            before = path.read_bytes()
+            edited = TOKEN.sub(self.token().encode(), before)
+            self.living -= set(TOKEN.findall(edited))
+            path.write_bytes(edited)
+            machine.rounds.run(last=True)
+            if path.exists() and path.read_bytes() == edited:
+                path.write_bytes(before)
+            if (machine.base / ".git").exists():  # which may have written it, for all that is known
+                self.living -= set(TOKEN.findall(before))
+            machine.remember(self.token())
+            self.sync(machine)
+
     def sync(self, machine: Machine) -> bool:
         """A round takes place; say whether nothing kept it from being whole."""
         done = machine.sync().problem is None
@@ -264,7 +279,7 @@ class Play:
         """Let anything happen."""
         anywhere = {
             self.remember: 6, self.remember_only: 2, self.forget: 2, self.remove: 1,
-            self.edit: 2, self.sync: 5,
+            self.edit: 2, self.undo: 1, self.sync: 5,
         }  # fmt: skip
         by_git = {
             self.note: 4, self.commit_all: 5, self.amend: 1, self.look_back: 3, self.rebase: 4,
