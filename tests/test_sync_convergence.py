@@ -303,8 +303,8 @@ class World:
         """The remote and the disks are there again, what is held is decided, everyone syncs."""
         if not self.remote.exists():
             self.outage(self.machines[0])
-        for lock in self.remote.rglob("*.lock"):  # of a push that was killed; a person deletes it
-            lock.unlink()
+        for lock in _locks(self.remote):  # of a push that was killed; a person deletes it
+            lock.unlink(missing_ok=True)
         for machine in self.machines:
             if self.random.random() < 0.5:
                 self.come_back(machine)
@@ -350,6 +350,12 @@ class World:
     def _any_file(self, machine: Machine) -> Path | None:
         files = sorted((machine.base / "files").glob("*.md"))
         return self.random.choice(files) if files else None
+
+
+def _locks(repository: Path) -> list[Path]:
+    """Return the lock files in a repository, where a git that goes on alone may just end."""
+    walk = os.walk(repository)
+    return [Path(at, name) for at, _, names in walk for name in names if name.endswith(".lock")]
 
 
 def _children(process: int) -> list[int]:
