@@ -297,7 +297,7 @@ def test_copy_is_made_whenever_a_client_leaves(base: Path, tmp_path: Path) -> No
     cache = tmp_path / "aiaml"
     with Started(base, gate=True, environ=place) as server:
         server.send(*HANDSHAKE)
-        eventually(lambda: any(cache.glob("*.making")))
+        eventually(lambda: any(cache.glob("*")))
         time.sleep(0.2)  # from the mark to the process that makes it
         server.process.kill()
     eventually(lambda: [each.suffix for each in cache.iterdir()] == [""])
