@@ -6,21 +6,19 @@ import http.server
 import os
 import shutil
 import signal
-import socket
 import sys
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from xdist.scheduler import LoadScopeScheduling
 
 from aiaml_server.storage.store import Store
 from examples import EXAMPLES
-from kinds import CASES, HEAVY, case_of, kinds, places, reach, together
 from machine import CLEAN, Machine, bare
 
 # Under nohup, or in the background of a script, signals are ignored, and children inherit that.
@@ -33,7 +31,6 @@ os.environ.pop("COLUMNS", None)  # each test says how wide its terminal is
 settings.register_profile("aiaml", max_examples=EXAMPLES, deadline=None)
 settings.load_profile("aiaml")
 
-# --- kinds of tests (`kinds.py`) ------------------------------------------------------------------
 
 BESIDE_DEV = ("fastembed", "huggingface_hub", "loguru", "playwright", "pypdf", "uv")
 """What the group `all` has beside the group `dev`."""
@@ -54,17 +51,6 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[name] = f"{place}{os.sep}local"
 
 
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Have each process ask at once whether a test is to run again.
-
-    Its two messages a test are small: the system held the second back for 40 ms, which is how long
-    the other side may wait before it acknowledges the first (Nagle's algorithm, delayed ACK).
-    """
-    held = getattr(getattr(session.config, "failures_db", None), "sock", None)
-    if held is not None:
-        held.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Leave nothing behind."""
     if _STATE in config.stash:
@@ -78,68 +64,23 @@ def pytest_report_header() -> list[str]:
     return [f"without the group `all`: not {', '.join(OF_A_BROWSER)}"]
 
 
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Load no file of which nothing can be run."""
     name = collection_path.name
-    if name in OF_A_BROWSER and "playwright" in MISSING:
-        return True
-    return True if config.option.markexpr == "quick" and name in HEAVY else None
+    return True if name in OF_A_BROWSER and "playwright" in MISSING else None
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark a test with its kinds."""
-    assert isinstance(item, pytest.Function)
-    reached = reach(item.function, item.cls)
-    definitions = item._fixtureinfo.name2fixturedefs
-    for name in item.fixturenames:
-        for each in definitions.get(name, ()):
-            reached |= reach(each.func)
-    name = f"{item.path.name}::{item.originalname}"
-    case = case_of(places(item)) if name in CASES else 0
-    for kind in sorted(kinds(name, reached, case)):
-        item.add_marker(kind)
-
-
-class Scheduler(LoadScopeScheduling):  # type: ignore[misc] # it has no types
-    """Gives each process test after test, but all of a file whose fixtures are dear."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        """Return what of a test stays together."""
-        return together(nodeid)
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduler | None:
-    """Divide the tests among the processes."""
-    return Scheduler(config, log) if config.option.dist == "load" else None
-
-
-STARTED: list[str] = []
-"""The programs that the test has started, that is running."""
-
-
-def _note(event: str, arguments: tuple[object, ...]) -> None:
-    if event == "subprocess.Popen" and threading.current_thread() is threading.main_thread():
-        STARTED.append(str(arguments[0]))
-
-
-sys.addaudithook(_note)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup() -> None:
-    """Begin with no program."""
-    STARTED.clear()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Fail when a test starts a program and is not known to."""
-    yield
-    if STARTED and not item.get_closest_marker("process"):
-        pytest.fail(f"starts {STARTED[0]}: say `process` for it in tests/kinds.py")
-
-
-# --- fixtures -------------------------------------------------------------------------------------
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow what `gate_cases` leaves to the nightly run."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        marker = item.get_closest_marker("gate_cases")
+        if marker is None:
+            continue
+        name = item.nodeid.partition("[")[0]
+        seen[name] += 1
+        if seen[name] > marker.args[0]:
+            item.add_marker("slow")
 
 
 @pytest.fixture(autouse=True, scope="session")

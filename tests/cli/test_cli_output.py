@@ -1,0 +1,501 @@
+"""Nothing that a file, a name, a remote or an error says reaches a terminal but as visible text."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import unicodedata
+from pathlib import Path
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_cli import at, run
+
+from aiaml_server import terminal
+from aiaml_server.cli.app import VERBS, aiaml
+from aiaml_server.format.invisible import inert, marked, marked_line
+from aiaml_server.toolsets.sessions.memory import AgentMemory
+from client import SERVER
+from machine import bare, commit_by_hand, git
+
+PACKAGE = Path(terminal.__file__).parent
+WRITING = {
+    PACKAGE / name
+    for name in ("terminal.py", "server/logs.py", "server/wire.py", "server/hooks/__main__.py")
+}
+WRITING |= {PACKAGE / "toolsets" / "citations" / "bare.py"}  # the terminal without any library
+SHOWING = sorted(set(PACKAGE.rglob("*.py")) - WRITING - set((PACKAGE / "sync").rglob("*.py")))
+"""The modules that could show something; those left out write to the terminal, or to files only."""
+
+TITLE = "\x1b]0;owned\x07"
+CLIPBOARD = "\x1b]52;c;b3duZWQ=\x07"
+HOSTILE = {
+    "an escape sequence": TITLE,
+    "the clipboard": CLIPBOARD,
+    "a colour of its own": "\x1b[30m",
+    "C1": "\x9b31m\x9d0;owned\x9c",
+    "DEL and backspace": "\x7f\x08",
+    "direction": "\u202egnp.exe\u202c\u2066\u200f",
+    "zero width": "\u200b\u2060\ufeff\u00ad",
+    "tags": "\U000e0001\U000e0068\U000e0069",
+    "selectors": "a\ufe01\U000e0121\U000e0122",
+    "fillers": "\u3164\u115f\uffa0\u2800"[:3],
+    "other ends of lines": "a\x0bb\x0cc\x85d\u2028e\u2029f\rg",
+}
+
+
+def is_visible(text: str) -> bool:
+    """Say whether a text holds nothing that a person could not see, or a terminal obey."""
+    return all(
+        each in "\n\t" or unicodedata.category(each) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
+        for each in text
+    )
+
+
+def memory(base: Path, name: str, **stated: str) -> Path:
+    """Put a file by other hands into a store; values are written as JSON strings."""
+    head = {"id": "abcd1234", "timestamp": "2026-01-02", "agent": "a", "user": "u"}
+    lines = [f"{key}: {json.dumps(value)}" for key, value in {**head, **stated}.items()]
+    content = stated.get("content", "text")
+    text = "\n".join(["---", *(line for line in lines if "content:" not in line[:8])])
+    path = base / "files" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    topics = "" if "topics" in stated else "topics: [t]\n"
+    path.write_text(f"{text}\n{topics}---\n\n{content}\n", encoding="utf-8", newline="")
+    return path
+
+
+# --- the rule -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_what_is_invisible_is_marked(text: str) -> None:
+    """Each character appears as its code point, and everything visible as it is."""
+    shown = marked(text)
+    assert is_visible(shown)
+    assert re.sub(r"‹U\+([0-9A-F]+)›", lambda m: chr(int(m[1], 16)), shown) == text
+    assert "\n" not in marked_line(f"{text}\n\t")
+
+
+@pytest.mark.slow
+@given(st.text())
+def test_nothing_is_lost_in_marking(text: str) -> None:
+    """Whatever the text, each character stands there, as it is or as its code point."""
+    whole = text.replace("\r\n", "\n")
+    assert re.sub(r"‹U\+([0-9A-F]+)›", lambda m: chr(int(m[1], 16)), marked(text)) == whole
+
+
+BELONGING = [
+    "👩\u200d👩\u200d👧 ❤\ufe0f\u200d🔥 ☎\ufe0f 1\ufe0f\u20e3 ©\ufe0f 👍🏽",
+    "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+    "क्\u200dष",
+    "葛\U000e0100城",
+    "café naïve 漢字 עברית",
+    "tab\tend\n",
+]
+ELSEWHERE = ["a\u200db", "👍\ufe0f\ufe0f", "葛\U000e0100\U000e0101", "a\ufe0f", "\ufe0f"]
+
+
+@pytest.mark.parametrize("text", BELONGING)
+def test_what_belongs_to_a_visible_character_stays(text: str) -> None:
+    """Emoji, Persian, Hindi and names in Japanese are no attack."""
+    assert marked(text) == text
+
+
+@pytest.mark.parametrize("text", ELSEWHERE)
+def test_the_same_characters_elsewhere_are_marked(text: str) -> None:
+    """Between Latin letters, or one behind the other, they carry what nobody sees."""
+    assert "‹U+" in marked(text)
+
+
+COMMANDS = [
+    "::add-mask::e",
+    "text\n \t\u3000::set-output name=x::y",
+    "a ##[set-output name=a]b",
+    "##vso[task.setvariable variable=a]b",
+    "###teamcity[buildStop]",
+]
+WORDS = [":::note", "::", "a::b::c", "  std::string", "# [a]", "## [Unreleased]", "#[derive()]"]
+
+
+def is_obeyed(text: str) -> bool:
+    """Say whether CI takes a line for a command."""
+    return any(
+        re.match(r"::[^:].*::", line.strip()) or re.search(r"##\w*\[", line)
+        for line in text.split("\n")
+    )
+
+
+@pytest.mark.parametrize("text", COMMANDS)
+def test_what_ci_obeys_is_marked(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """In all that is printed, also where only a style stands within; JSON says the same."""
+    assert is_obeyed(text) and not is_obeyed(inert(text))
+    styled = text.replace(":", terminal.bold(":")).replace("#", terminal.dim("#"))
+    terminal.out(styled)
+    terminal.note(f"{terminal.bold('')}{text}")
+    terminal.out_rows([{"field": text}, {"field": f"a\n{text}"}], "csv")
+    terminal.out_command(f"error file=a::{text}")
+    shown = capsys.readouterr()
+    *lines, ours = shown.out.rstrip("\n").split("\n")
+    assert not is_obeyed("\n".join(lines)) and not is_obeyed(shown.err)
+    assert ours.startswith("::error file=a::") and not is_obeyed(ours[2:])
+    terminal.out_json({text: [text]})
+    answer = capsys.readouterr().out
+    assert not is_obeyed(answer) and json.loads(answer) == {text: [text]}
+
+
+@pytest.mark.parametrize("text", WORDS)
+def test_what_ci_does_not_obey_stays(text: str) -> None:
+    """Such as a heading, a container of markdown or a name in C++."""
+    assert inert(text) == text
+
+
+# --- the one way out ------------------------------------------------------------------------------
+
+FORBIDDEN = re.compile(
+    r"click\.(echo|secho|style|confirm|prompt|progressbar|echo_via_pager|pause|get_text_stream|"
+    r"get_binary_stream|clear)$|(builtins\.)?print$|logging\.(basicConfig|StreamHandler)$|"
+    r"(sys|stdlib)\.(__)?(stdout|stderr)(__)?$|rich(\.|$)|os\.write$|warnings\.warn$"
+)
+HARMLESS = ("isatty", "flush", "encoding")
+
+
+def dotted(node: ast.AST) -> str:
+    """Return `a.b.c` of an expression; nothing of any other."""
+    if isinstance(node, ast.Name):
+        return node.id
+    return f"{dotted(node.value)}.{node.attr}" if isinstance(node, ast.Attribute) else ""
+
+
+def other_ways_out(source: str) -> list[str]:
+    """Return what in a module prints, styles or logs to the terminal by itself."""
+    nodes = list(ast.walk(ast.parse(source)))
+    asked = {
+        node.value for node in nodes if isinstance(node, ast.Attribute) and node.attr in HARMLESS
+    }
+    names = [
+        *(dotted(node) for node in nodes if node not in asked),
+        *(a.name for n in nodes if isinstance(n, ast.Import) for a in n.names),
+        *(
+            f"{n.module}.{a.name}"
+            for n in nodes
+            if isinstance(n, ast.ImportFrom) and not n.level
+            for a in n.names
+        ),
+    ]  # fmt: skip
+    sequences = {
+        repr(node.value)
+        for node in nodes
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\x1b" in node.value
+    }
+    return sorted({name for name in names if FORBIDDEN.match(name)} | sequences)
+
+
+@pytest.mark.parametrize("path", SHOWING, ids=lambda path: f"{path.parent.stem}-{path.stem}")
+def test_there_is_one_way_to_the_terminal(path: Path) -> None:
+    """Every module of the command line prints by `terminal`, which makes it safe."""
+    assert other_ways_out(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "print('x')",
+        "import click; click.echo('x')",
+        "from click import secho",
+        "import sys; sys.stdout.write('x')",
+        "import sys; print('x', file=sys.stderr)",
+        "from sys import stderr",
+        "import rich",
+        "from rich.console import Console",
+        "import os; os.write(1, b'x')",
+        "import logging; logging.StreamHandler()",
+        "out('\\x1b[1m')",
+    ],
+)
+def test_the_test_of_the_one_way_finds_others(source: str) -> None:
+    """It would fail for whoever prints by another way."""
+    assert other_ways_out(source)
+
+
+# --- the verbs ------------------------------------------------------------------------------------
+
+POSIX_NAMES = pytest.mark.skipif(sys.platform == "win32", reason="Windows allows no such names")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment with each hostile text in every field of two files by other hands."""
+    base = tmp_path_factory.mktemp("hostile") / "m"
+    for number, text in enumerate(HOSTILE.values()):
+        stated = {"agent": f"a{text}", "user": f"u{text}", "timestamp": f"2026{text}"}
+        content = f"word {text}\n\n`{text}`"
+        memory(base, f"{number}.md", id=f"abcd{number:04}", content=content, **stated)
+        memory(base, f"{number}b.md", id=f"{number:04}{text}", topics=f"[t{text}]", content="word")
+    return at(base)
+
+
+@pytest.mark.gate_cases(4)
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("list --all", "search word", "topics", "stats", "doctor files"),
+        *("export --to - --format book", "export --to - --format site"),
+        *("show @", "forget @", "list --all --json", "show --json @", "search word --json"),
+    ],
+)
+def test_no_verb_sends_what_a_memory_holds(line: str, store: dict[str, str]) -> None:
+    """Every field of a file by other hands, in every verb that shows memories."""
+    ids = [f"abcd{number:04}" for number in range(len(HOSTILE))]
+    ids += [f"{number:04}" for number in range(len(HOSTILE))]
+    done = run(*line.replace(" @", "").split(), *(ids if "@" in line else []), **store)
+    assert is_visible(done.stdout + done.stderr)
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_json_is_visible_and_says_the_same(encoding: str, store: dict[str, str]) -> None:
+    """What programs read holds the same values, and no invisible character of its own."""
+    env = {**store, "PYTHONUTF8": "0", "PYTHONIOENCODING": encoding}
+    said = run("list", "--all", "--json", **env).stdout
+    assert is_visible(said)
+    agents = {each["agent"] for each in json.loads(said)}
+    assert agents == {"a", *(f"a{text}" for text in HOSTILE.values())}
+
+
+def test_a_terminal_with_few_characters_shows_them_all(tmp_path: Path) -> None:
+    """Ours are drawn with others; those of a memory that its encoding lacks are code points."""
+    memory(tmp_path / "m", "a.md", content="- 漢 caf\u00e9\n\n---\n\n|a|b|\n|-|-|\n|c|\u202e|")
+    env = at(tmp_path / "m", PYTHONUTF8="0", PYTHONIOENCODING="latin-1", COLUMNS="40")
+    said = subprocess.run(
+        [*SERVER, "show", "abcd1234"], env=env, capture_output=True, check=True, timeout=60
+    ).stdout.decode("latin-1")
+    assert said.replace("\r\n", "\n").split("\n\n", 1)[1] == (
+        f" - <U+6F22> caf\u00e9\n\n{'-' * 40}\n\na | b\n--+---------\nc | <U+202E>\n"
+    )
+
+
+@pytest.mark.parametrize("plain", [{"LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}])
+def test_bars_are_of_plain_characters_where_there_are_no_others(
+    tmp_path: Path, plain: dict[str, str]
+) -> None:
+    """In the C locale, and where Python is told so."""
+    memory(tmp_path / "m", "a.md")
+    env = at(tmp_path / "m", **plain)
+    for verb in ("stats", "topics"):
+        said = subprocess.run([*SERVER, verb], env=env, capture_output=True, check=True, timeout=60)
+        assert said.stdout.isascii()
+        assert b"####" in said.stdout
+
+
+LONG = "A line that is too long for a row of any terminal " * 9
+SHOWING_VERBS = [
+    *("list", "search word", "show abcd1234", "topics", "stats", "uses", "tidy", "seen", "where"),
+    *("log", "history abcd1234", "status", "doctor --fast", "dirs", "toolsets", "install --list"),
+    *("import --dry-run notes", "forget --dry-run topic:t", "export --to out.jsonl", "sync"),
+    *("remember more -t x", "show ffff", "no-such-verb", "list --no-such-option", "restore ffff"),
+    *("keep-local abcd1234", "completion bash", "sessions list", "compartments show"),
+    *("citations list", "semantic stats", "install --dry-run cursor", "list --json", "demo"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "plain", [{"LC_ALL": "C"}, {"LC_ALL": "C", "TERM": "dumb"}, {"PYTHONIOENCODING": "ascii"}]
+)
+def test_every_verb_is_of_plain_characters_where_there_are_no_others(
+    tmp_path: Path, plain: dict[str, str]
+) -> None:
+    """Cut lines, bars, tables, progress, errors, examples: of ASCII, on both streams."""
+    base, notes = tmp_path / "m", tmp_path / "notes"
+    notes.mkdir()
+    for number in range(40):
+        text = f"# Note {number}\n\n- {LONG}\n\n---\n\n|a|b|\n|-|-|\n|{number}|{LONG}|\n"
+        (notes / f"{number}.md").write_text(text)
+        memory(base, f"{number}.md", id=f"abcd{number + 1234}", content=text, topics="[t]")
+    env = {**at(base, **plain), "COLUMNS": "60", "FORCE_TTY": "1", "AIAML_ENABLE_SYNC": "true"}
+    lines = [*SHOWING_VERBS, *(f"{name} --help" for name in VERBS)]
+    for line in lines:
+        said = subprocess.run(
+            [*SERVER, *line.split()],
+            env=env,
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=120,
+        )
+        assert (said.stdout + said.stderr).isascii(), line
+        assert b"Traceback" not in said.stderr
+
+
+def test_letters_of_a_memory_stay_in_the_c_locale(tmp_path: Path) -> None:
+    """Python writes UTF-8 there, and so do editors: only what we draw is drawn otherwise."""
+    memory(tmp_path / "m", "a.md", content="caf\u00e9 \u6f22\n\n- one")
+    env = at(tmp_path / "m", LC_ALL="C")
+    said = run("show", "abcd1234", **env).stdout
+    assert said.endswith("caf\u00e9 \u6f22\n\n - one\n")
+    assert run("show", "abcd1234", **env, PYTHONIOENCODING="utf-8").stdout.endswith(" \u2022 one\n")
+
+
+@POSIX_NAMES
+def test_an_error_sends_no_escape_sequence(tmp_path: Path) -> None:
+    """An ambiguous id, a file that is no memory, a verb and an option: what is quoted is shown."""
+    env = at(tmp_path / "m")
+    for number in (1, 2):
+        memory(tmp_path / "m", f"{number}.md", id=f"abcd{TITLE}{number}")
+    (tmp_path / "m" / "files" / f"bad{TITLE}\nabcd.md").write_text("no memory")
+    for words in (
+        ["show", "abcd"],
+        ["list"],
+        ["search", "text"],
+        ["doctor", "files"],
+        [f"li{TITLE}st"],
+        ["list", f"--{CLIPBOARD}"],
+        ["show", f"x{CLIPBOARD}"],
+        ["import", f"no{TITLE}file"],
+        ["export", "--to", f"x{TITLE}"],
+        ["list", "--since", f"x{TITLE}"],
+    ):
+        done = run(*words, **env)
+        assert is_visible(done.stdout + done.stderr), (words, done)
+        assert "‹U+001B›" in done.stdout + done.stderr or "\\x1b" in done.stderr, (words, done)
+        assert not re.search("^abcd.md", done.stderr, re.MULTILINE), "a name began a line"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="the hook is a shell script")
+def test_a_remote_sends_no_escape_sequence(tmp_path: Path) -> None:
+    """What a remote says when it refuses is shown, in `sync`, `status` and `doctor`."""
+    remote = bare(tmp_path / "remote.git")
+    hook = remote / "hooks" / "pre-receive"
+    hook.write_text(f"#!/bin/sh\nprintf 'no {TITLE}{CLIPBOARD}\\233 entry' >&2\nexit 1\n")
+    hook.chmod(0o755)
+    env = at(tmp_path / "m", AIAML_ENABLE_SYNC="true", AIAML_GITHUB_REMOTE=str(remote))
+    assert run("remember", "text", "-t", "x", **env).returncode == 0
+    for words in (["sync"], ["status"], ["status", "--json"], ["doctor", "sync", "remote"]):
+        done = run(*words, **env)
+        assert is_visible(done.stdout + done.stderr), (words, done)
+        assert "entry" in done.stdout + done.stderr or words[0] == "doctor", (words, done)
+
+
+@pytest.mark.slow
+def test_a_commit_sends_no_escape_sequence(tmp_path: Path) -> None:
+    """Names and subjects of commits are shown."""
+    base = tmp_path / "m"
+    env = at(base, AIAML_ENABLE_SYNC="true")
+    assert run("remember", "text", "-t", "x", **env).returncode == 0
+    (base / "files").joinpath("new.md").write_text("x")
+    commit_by_hand(base, f"subject {CLIPBOARD}", "files/new.md", who=f"Mallory{TITLE}x")
+    for words in (["log"], ["log", "--json"], ["history", "new"], ["status"], ["restore", "new"]):
+        done = run(*words, **env)
+        assert is_visible(done.stdout + done.stderr), (words, done)
+        assert "Traceback" not in done.stderr
+    assert json.loads(run("log", "--json", **env).stdout)[0]["author"] == f"Mallory{TITLE}x"
+
+
+@pytest.mark.slow
+def test_no_verb_of_sessions_sends_what_a_repository_holds(tmp_path: Path) -> None:
+    """Logs, summaries and schemas by other hands, and names of files and directories."""
+    git(tmp_path, "init", "--quiet")
+    memory = AgentMemory(str(tmp_path), "aristotle")
+    memory.start("2025-01-20")
+    for number, text in enumerate(HOSTILE.values()):
+        day = f"2025-02-{number + 1:02}"
+        memory.start(day)
+        log = memory.place.directory / "logs" / f"{day}.md"
+        with log.open("a", encoding="utf-8", newline="") as stream:
+            stream.write(f"\n{text}\n\n## Section {text}\n\n## Section {text}\n")
+        if os.name == "posix":
+            (log.parent / f"{text}\n.md").write_text("x")
+            (memory.place.directory.with_name(f"agent{text}") / "logs").mkdir(parents=True)
+    days = [f"2025-02-{number + 1:02}" for number in range(len(HOSTILE))]
+    lines = [["show", "aristotle", day, "--in", str(tmp_path)] for day in days]
+    lines += [
+        [verb, str(tmp_path), *more] for verb in ("list", "check") for more in ([], ["--json"])
+    ]
+    for words in lines:
+        done = run("sessions", *words, **at(tmp_path / "m"))
+        assert is_visible(done.stdout + done.stderr), words
+        assert "Traceback" not in done.stderr and done.returncode in (0, 1, 2), done.stderr
+    report = run("sessions", "check", str(tmp_path), **at(tmp_path / "m")).stdout.splitlines()
+    assert len(report) >= 2 * len(HOSTILE)
+    for line in report:
+        assert re.match(re.escape(f"{tmp_path}{os.sep}.github") + r".*:\d+: ", line), line
+
+
+def test_no_verb_of_compartments_sends_what_the_file_holds(tmp_path: Path) -> None:
+    """Every field of an entry, the names of sessions and runs, and what is wrong with the file."""
+    entries = [
+        {"id": f"i{text}", "content": f"c{text}", "category": f"k{text}", "tags": [f"t{text}"],
+         "metadata": {f"m{text}": f"v{text}"}, "created_at": "2026", "updated_at": "2026"}
+        for text in HOSTILE.values()
+    ]  # fmt: skip
+    sessions = {f"o{text}": {"plan": entries, "session": entries} for text in HOSTILE.values()}
+    runs = {"0123456789abcdef": {"run": entries}}
+    path = tmp_path / "memory.json"
+    path.write_text(json.dumps({"format": 1, "runs": runs, "sessions": sessions}), "utf-8")
+    env = at(tmp_path / "m", AIAML_COMPARTMENTS_FILE=str(path), AIAML_TOOLSETS="compartments")
+    for line in ("show", "show --json", "stats", "stats --json", "export"):
+        done = run("compartments", *line.split(), **env)
+        assert is_visible(done.stdout + done.stderr), line
+        assert done.returncode == 0, done.stderr
+    assert is_visible(run("doctor", "toolsets", **env).stdout)
+    path.write_text(json.dumps({"format": 1, "runs": {f"{TITLE}": {"run": [{TITLE: 1}]}}}), "utf-8")
+    for words in (["compartments", "show"], ["doctor", "toolsets"]):
+        done = run(*words, **env)
+        assert is_visible(done.stdout + done.stderr) and "damaged" in done.stdout + done.stderr
+
+
+# --- programs that read it ------------------------------------------------------------------------
+
+SPEAKING = {"serve", "demo", "web", "help", "completion", "uninstall"}
+"""Verbs whose output is a conversation, a page of text, or a script of the shell."""
+
+
+def test_every_verb_speaks_json() -> None:
+    """So that no program has to read what is made for people."""
+    context = click.Context(aiaml)
+    verbs = {name: aiaml.get_command(context, name) for name in VERBS}
+    without = {
+        name
+        for name, verb in verbs.items()
+        if verb and not any("--json" in each.opts for each in verb.params)
+    }
+    assert without <= SPEAKING
+
+
+# --- mistakes of our own --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> dict[str, str]:
+    """An environment in which every verb that asks for the newest meets a mistake of ours."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import aiaml_server.index.index\n"
+        f"def fail(*_): raise KeyError('dir{TITLE}')\n"
+        "aiaml_server.index.index.Index.dated = fail\n"
+    )
+    return at(tmp_path / "m", PYTHONPATH=str(tmp_path))
+
+
+def test_a_mistake_of_ours_is_a_sentence(broken: dict[str, str]) -> None:
+    """It says what happened and what to do, ends with 3, and shows no traceback."""
+    done = run("list", **broken)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1)
+    assert "KeyError: 'dir\\x1b" in done.stderr
+    assert "please report it" in done.stderr
+
+
+def test_the_traceback_is_there_for_who_asks(broken: dict[str, str]) -> None:
+    """AIAML_LOG_LEVEL=DEBUG shows where it happened."""
+    done = run("list", **broken, AIAML_LOG_LEVEL="DEBUG")
+    assert done.returncode == 3
+    assert "in fail" in done.stderr
+    assert is_visible(done.stderr)

@@ -1,0 +1,194 @@
+"""Lists and searches as people see them: rows as wide as the terminal, and whole in a pipe."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_cli import at, run
+
+from aiaml_server.moments import age, now
+from aiaml_server.rendering import title
+from aiaml_server.terminal import columns
+
+FORGET = ["forget", "topic:家", "--dry-run"]
+WOULD = "1 memory would be forgotten; nothing was changed.\n"
+LONG = "First **words** of a note.\n\n" + "more of it\n" * 200 + "\tallergic to 東京\n"
+
+TITLES = {
+    "# Heading\n\ntext": "Heading",
+    "\n\n---\n\n- [ ] **Buy** `milk`, [now](https://x.y)\n": "Buy milk, now",
+    "> > 1. quoted _words_ snake_case": "quoted _words_ snake_case",
+    "```python\nx = 1\n```": "x = 1",
+    "| item | cost |\n|---|---|": "item · cost",
+    "## C# and C++ ##": "C# and C++",
+    "![a picture](x.png)": "a picture",
+    "-5 degrees": "-5 degrees",
+    "***": "***",
+    "": "",
+}
+
+
+@pytest.mark.parametrize("content", TITLES)
+def test_a_title_is_the_first_line_with_a_word(content: str) -> None:
+    """Without its markup."""
+    assert title(content) == TITLES[content]
+
+
+def test_an_age_takes_ten_columns() -> None:
+    """Relative for thirty days; then, and for what is to come, the day."""
+    assert age(now().isoformat()) == "now"
+    assert age("2001-02-03T12:00:00") == age("2001-02-03") == "2001-02-03"
+    assert age("2999-01-01") == "2999-01-01"
+    assert age("soon") == "soon"
+
+
+@pytest.mark.slow
+def test_rows_fit_the_terminal_and_pipes_get_all(tmp_path: Path) -> None:
+    """At each width no row is wider, none ends in blanks, and below 60 columns a memory has two."""
+    env = at(tmp_path / "m")
+    topics = [word for each in range(12) for word in ("-t", f"a-rather-long-topic-{each}")]
+    run("remember", LONG, *topics, "-u", "a person with a long name", "-a", "claude", **env)
+    run("remember", "東京に住む。" * 40, "-t", "家", "-u", "花子", "-a", "クロード", **env)
+    for width in (40, 59, 60, 80, 120, 200):
+        for words in (["list"], ["search", "claude", "東京", "--explain"], FORGET):
+            done = run(*words, **env, FORCE_TTY="1", COLUMNS=str(width), PYTHONUTF8="1")
+            lines = done.stdout.removesuffix(WOULD).splitlines()
+            assert lines and all(columns(line) <= width for line in lines), done.stdout
+            assert all(line == line.rstrip() for line in lines)
+            if words == ["list"]:
+                assert len(lines) == (4 if width < 60 else 2)
+                assert "First words" in done.stdout
+    env["AIAML_ENABLE_SYNC"] = "true"
+    assert run("sync", **env).returncode == 0
+    for width in (40, 59, 60, 80):
+        for words in (
+            ["log"],
+            ["history", json.loads(run("log", "--json", **env).stdout)[0]["id"]],
+        ):
+            done = run(*words, **env, FORCE_TTY="1", COLUMNS=str(width), PYTHONUTF8="1")
+            lines = done.stdout.splitlines()
+            assert lines and all(columns(line) <= width for line in lines), done.stdout
+            assert re.search("First|東京", done.stdout)
+            rows = 2 if words == ["log"] else 1
+            assert len(lines) == (rows if width == 80 else 2 * rows), done.stdout
+    env["AIAML_ENABLE_SYNC"] = "false"
+    piped = run("list", "--all", **env, COLUMNS="40", PYTHONUTF8="1").stdout.splitlines()
+    assert [line.count("\t") for line in piped] == [5, 5]
+    assert piped[1].split("\t")[2:4] == ["claude", "a person with a long name"]
+    assert piped[1].endswith("allergic to 東京")
+    found = run("search", "allergic", "--as-agent", "--explain", "--json", **env, PYTHONUTF8="1")
+    (hit,) = json.loads(found.stdout)
+    assert sum(part["points"] for part in hit["explanation"]) == hit["relevance_score"] == 2
+
+
+@pytest.mark.slow
+def test_a_search_is_exact_about_how_many_there_are(tmp_path: Path) -> None:
+    """Of all that are meant, not of the 25 that agents are given."""
+    env = at(tmp_path / "m")
+    fill(tmp_path, env)
+    for words, shown, told in (
+        (["word"], 25, "25 of 43: `--page 2` shows the next, `--all` all of them."),
+        (["word", "--page", "2"], 18, "The last 18 of 43."),
+        (["word", "agent:cursor"], 15, ""),
+        (["word", "--agent", "claude", "-n", "3", "-p", "2"], 3, "4 to 6 of 28: `--page 3`"),
+        (["word", "--all"], 43, ""),
+    ):
+        done = run("search", *words, **env)
+        assert len(done.stdout.splitlines()) == shown
+        assert done.stderr.startswith(told) if told else not done.stderr
+    for words in (["search", "word", "-p", "9"], ["list", "-p", "9"], ["list", "user:bob"]):
+        assert run(*words, **env).returncode == 1
+
+
+def fill(directory: Path, env: dict[str, str]) -> None:
+    """Store 43 memories of two agents."""
+    lines = [
+        {"id": f"{number:08x}", "timestamp": f"2026-01-01T00:00:{number:02}Z", "user": "ann",
+         "agent": "claude" if number % 3 else "cursor", "topics": ["x"], "content": "word"}
+        for number in range(43)
+    ]  # fmt: skip
+    source = directory / "notes.jsonl"
+    source.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    assert run("import", str(source), "--yes", **env).returncode == 0
+
+
+@pytest.mark.slow
+def test_what_a_filter_forgot_comes_back_as_a_whole(tmp_path: Path) -> None:
+    """By the command that is printed, byte for byte; and by the file that was written first."""
+    base = tmp_path / "m"
+    env = at(base, AIAML_ENABLE_SYNC="true", GIT_CONFIG_GLOBAL=os.devnull)
+    fill(tmp_path, env)
+    assert run("sync", **env).returncode == 0
+    before = {path.name: path.read_bytes() for path in (base / "files").glob("*.md")}
+    target = tmp_path / "gone.zip"
+    done = run("forget", "agent:claude", "--export", str(target), "--dry-run", **env)
+    assert done.stdout.splitlines()[-2:] == [
+        "… and 3 more.",
+        "28 memories would be forgotten; nothing was changed.",
+    ]
+    assert not target.exists()
+    done = run("forget", "agent:claude", "--export", str(target), "--yes", **env)
+    assert done.stdout.startswith("Forgot 28 memories.\n"), done.stdout + done.stderr
+    assert len(list((base / "files").glob("*.md"))) == 15
+    again = run("forget", "agent:cursor", "--export", str(target), "--yes", **env)
+    assert (again.returncode, "is there already; name another" in again.stderr) == (3, True)
+    undo = re.search("`aiaml (undo)`", done.stdout)
+    assert undo
+    assert run(*undo[1].split(), "--yes", **env).returncode == 0
+    assert before == {path.name: path.read_bytes() for path in (base / "files").glob("*.md")}
+    elsewhere = at(tmp_path / "other")
+    assert run("import", str(target), "--yes", **elsewhere).returncode == 0
+    for path in (tmp_path / "other" / "files").glob("*.md"):
+        assert before[path.name] == path.read_bytes()
+
+
+ROWS = (
+    "list", "search =cmd", "show {id}", "topics", "stats topics", "log", "history {id}",
+    "undo --list", "tidy", "dirs", "toolsets", "install --list", "doctor files",
+)  # fmt: skip
+"""Verbs whose JSON is a list of objects."""
+
+
+@pytest.mark.slow
+def test_csv_has_a_line_for_each_row_that_json_has(tmp_path: Path) -> None:
+    """With the same fields, in UTF-8 in any locale; what a spreadsheet would calculate is text."""
+    env = at(tmp_path / "m", AIAML_ENABLE_SYNC="true", GIT_CONFIG_GLOBAL=os.devnull, LC_ALL="C")
+    evil = '=cmd|"/C calc"!A0\n- "x", 東京'
+    for content in (evil, "+1\u202e", evil):
+        done = run("remember", content, "-t", "a", "-t", "b", "-u", "@ann", "--json", **env)
+    memory_id = json.loads(done.stdout)["memory_id"]
+    for verb in ROWS:
+        words = verb.format(id=memory_id).split()
+        said, table = (run(*words, form, **env) for form in ("--json", "--csv"))
+        objects = json.loads(said.stdout)
+        rows = list(csv.DictReader(io.StringIO(table.stdout, newline="")))
+        assert (len(rows), len(rows) > 0) == (len(objects), True), (verb, table.stderr)
+        assert set(rows[0]) == {name for each in objects for name in each}, verb
+        assert not [text for row in rows for text in row.values() if text[:1] in "=+@" and text]
+    words = [sys.executable, "-m", "aiaml_server", "list", "--csv"]
+    data = subprocess.run(words, env=env, capture_output=True, check=True).stdout
+    assert data.count(b"\r\n") == 4  # RFC 4180
+    rows = list(csv.DictReader(io.StringIO(data.decode(), newline="")))
+    assert [row["content"] for row in rows] == [f"'{evil}", "'+1‹U+202E›", f"'{evil}"]
+    assert (rows[0]["topics"], rows[0]["user"]) == ("a, b", "'@ann")
+
+
+def test_csv_of_what_is_more_than_rows_is_its_table(tmp_path: Path) -> None:
+    """Counts of all kinds stand in one; an undo that was done has none."""
+    env = at(tmp_path / "m")
+    run("remember", "Max", "-t", "dog", "-u", "ann", **env)
+    rows = list(csv.DictReader(io.StringIO(run("stats", "--csv", **env).stdout)))
+    assert [(row["of"], row["name"], row["memories"]) for row in rows][:3] == [
+        ("agent", "human", "1"), ("user", "ann", "1"), ("topic", "dog", "1"),
+    ]  # fmt: skip
+    assert rows[3]["of"] == "month"
+    assert run("stats", "uses", "--csv", **env).returncode == 1
+    assert "--csv goes with --list" in run("undo", "--csv", **env).stderr

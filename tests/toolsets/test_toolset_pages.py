@@ -1,0 +1,98 @@
+"""The page of a toolset says what is so: its demo, tools, settings, codes, and the verbs' names."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+
+from aiaml_server import toolsets
+from aiaml_server.errors import AiamlError
+from aiaml_server.toolset import at
+from aiaml_server.toolsets.owners import SAFE
+from paths import ROOT
+
+PAGES = ("sessions", "compartments", "citations", "semantic")
+
+
+def page(name: str) -> str:
+    """Return a toolset's page."""
+    return (ROOT / "docs" / "toolsets" / f"{name}.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_story_is_what_the_demo_prints(
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Word for word; of a person who has fetched no model."""
+    for variable in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(variable, str(tmp_path))
+    assert at(toolsets.manifest(name).demo)() == 0
+    printed = capsys.readouterr().out
+    assert printed.count("\n") > 10
+    assert f"\n```\n{printed}```\n" in page(name)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_tool_verb_and_setting_is_on_the_page(name: str) -> None:
+    """And no setting that there is not."""
+    manifest = toolsets.manifest(name)
+    text = page(name)
+    for tool in manifest.tools:
+        assert f"`{tool}(" in text, tool
+    group: click.Group = at(manifest.verbs)
+    for verb in group.commands:
+        assert re.search(rf"`(aiaml {name} )?{verb}\b", text), verb
+    every = [each for own in toolsets.OWN for each in toolsets.manifest(own).variables]
+    named = set(re.findall(r"AIAML_\w+", text))
+    assert named >= {each.name for each in (*manifest.variables, SAFE)}
+    assert named <= {each.name for each in (*every, SAFE)}
+    for each in manifest.variables:
+        assert not each.default or f"`{each.default}`" in text
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_has_exactly_the_codes_of_failures(name: str) -> None:
+    """A closed list."""
+    failures = importlib.import_module(f"aiaml_server.toolsets.{name}.failures")
+    homes = (failures.__name__, "aiaml_server.errors")
+    real = {
+        each.__name__
+        for each in vars(failures).values()
+        if isinstance(each, type)
+        and issubclass(each, AiamlError)
+        and each.__module__ in homes
+        and not any(below.__module__ in homes for below in each.__subclasses__())
+    }
+    section = page(name).partition("\n## Errors\n")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| `")]
+    named = {code for row in rows for code in re.findall(r"`([A-Z]\w+)`", row.split("|")[1])}
+    assert named == real | {"InvalidInput", "InternalError"}
+
+
+def test_the_hook_on_the_page_is_one_that_there_is() -> None:
+    """With an address that the reader knows, and we do not invent."""
+    hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
+    shown = re.search(r"```yaml\n(.*?)```", page("sessions"), re.DOTALL)
+    assert shown
+    ((used,),) = (each["hooks"] for each in yaml.safe_load(shown[1])["repos"])
+    assert used["id"] in {each["id"] for each in hooks}
+    assert "http" not in shown[1]
+
+
+@pytest.mark.parametrize("name", ["citations", "semantic"])
+def test_every_test_that_a_page_names_is_there(name: str) -> None:
+    """In the page that says by which test each line of a specification is met."""
+    text = (ROOT / "docs" / "toolsets" / f"{name}-tests.md").read_text("utf-8")
+    named = set(re.findall(r"`((?:test_|Test)\w+)`", text))
+    there = "".join(path.read_text("utf-8") for path in (ROOT / "tests").glob("test_*.py"))
+    assert len(named) > 40
+    for each in named:
+        assert re.search(rf"^ *(?:def|class) {each}\b", there, re.MULTILINE), each

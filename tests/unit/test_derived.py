@@ -1,0 +1,577 @@
+"""Where what is derived lies: in a folder that only its user can name, or nowhere."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, redirect_stderr, redirect_stdout, suppress
+from pathlib import Path
+
+import platformdirs
+import pytest
+
+from aiaml_server import Memory, MemoryBank, Settings
+from aiaml_server.cli import app
+from aiaml_server.errors import NotOurs, Nowhere
+from aiaml_server.format.memory import format as format_of
+from aiaml_server.storage import derived
+from aiaml_server.storage.derived import cache_directory, folder, key, key_file, others
+from aiaml_server.storage.inbox import Inbox
+from aiaml_server.sync import seen
+from client import Client
+from machine import Machine
+from printed import completed, inherited
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes or owners")
+root = pytest.mark.skipif(
+    sys.platform == "win32" or os.geteuid() != 0, reason="only root can be another user"
+)
+MONTH = 30 * 86400
+STRANGER, NEIGHBOUR = 64001, 64002
+KEY = "from aiaml_server.storage.derived import key; print(key().hex())"
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The path of a key that is not there yet, of a user of this test's own."""
+    for name in ("XDG_STATE_HOME", "WIN_PD_OVERRIDE_LOCAL_APPDATA"):
+        monkeypatch.setenv(name, str(tmp_path / "state"))
+    derived._sought.cache_clear()
+    yield key_file()
+    derived._sought.cache_clear()
+
+
+def again() -> bytes:
+    """Return the key as the next process finds it."""
+    derived._sought.cache_clear()
+    return key()
+
+
+def as_user(user: int, work: Callable[[], str]) -> str:
+    """Have a process of another user do something; return what it returns, or its error."""
+    reading, writing = os.pipe()
+    if not (child := os.fork()):
+        try:
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
+            said = work()
+        except BaseException as error:  # noqa: BLE001 (the parent is told)
+            said = repr(error)
+        os.write(writing, said.encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, encoding="utf-8") as stream:
+        said = stream.read()
+    os.waitpid(child, 0)
+    return said
+
+
+def filled(base: Path, *contents: str) -> Path:
+    """Make a base with memories."""
+    (base / "files").mkdir(parents=True)
+    for content in contents:
+        memory = Memory.new("claude", "marco", ["x"], content)
+        (base / "files" / memory.file_name).write_text(format_of(memory), "utf-8")
+    return base
+
+
+def found(base: Path, word: str) -> list[str]:
+    """Return what a process finds."""
+    with closing(MemoryBank(Settings(base, sync=False), lasting=False)) as bank:
+        return [hit.id for hit in bank.think([word])]
+
+
+# --- the key --------------------------------------------------------------------------------------
+
+
+def test_key_is_private_and_lasts(state: Path) -> None:
+    """The next process has the same."""
+    assert len(key()) == 32 and again() == again() == state.read_bytes()
+    if sys.platform != "win32":
+        assert (state.stat().st_mode & 0o777, state.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+def test_key_is_the_same_for_processes_that_begin_at_once(state: Path) -> None:
+    """Whoever makes it, over a torn one as well."""
+    state.parent.mkdir(parents=True)
+    state.write_bytes(b"torn")
+    running = [
+        subprocess.Popen([sys.executable, "-c", KEY], stdout=subprocess.PIPE, text=True)
+        for _ in range(12)
+    ]
+    assert {process.communicate(timeout=120)[0] for process in running} == {f"{key().hex()}\n"}
+    assert not list(state.parent.glob(".*.tmp"))
+
+
+@pytest.mark.parametrize("size", [0, 1, 31, 33, 5000])
+def test_key_of_another_size_is_replaced(state: Path, size: int) -> None:
+    """It was torn by a full disk or a kill; what was derived under it is made anew."""
+    first = key()
+    state.write_bytes((first * 200)[:size])
+    assert len(again()) == 32 and key() != first and again() == state.read_bytes()
+
+
+@posix
+def test_key_that_others_could_read_is_replaced(state: Path) -> None:
+    """They may know the names of the folders."""
+    first = key()
+    state.chmod(0o644)
+    assert again() != first and state.stat().st_mode & 0o777 == 0o600
+
+
+@posix
+@pytest.mark.parametrize("kind", ["link", "pipe", "directory", "another user's"])
+def test_key_that_is_something_else_is_left_alone(state: Path, tmp_path: Path, kind: str) -> None:
+    """Then there is none, and the sentence says what to move away."""
+    state.parent.mkdir(parents=True)
+    real = tmp_path / "real"
+    real.write_bytes(b"k" * 32)
+    if kind == "link":
+        state.symlink_to(real)
+    elif kind == "pipe":
+        os.mkfifo(state)
+    elif kind == "directory":
+        state.mkdir()
+    elif os.geteuid() != 0:
+        pytest.skip("only root gives files to another user")
+    else:
+        state.write_bytes(b"k" * 32)
+        os.chown(state, STRANGER, STRANGER)
+    before = state.lstat()
+    with pytest.raises(Nowhere, match=f"{state} is .*move it away"):
+        key()
+    assert state.lstat() == before and real.read_bytes() == b"k" * 32
+
+
+def test_key_that_finds_no_room_is_none(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk leaves nothing half behind; the next process with room makes it."""
+
+    def refuse(path: Path, _: bytes) -> Path:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(derived, "write_beside", refuse)
+        with pytest.raises(Nowhere, match="the disk is full"):
+            key()
+        with pytest.raises(Nowhere, match="the disk is full"):
+            key()
+    assert not list(state.parent.iterdir()) and len(again()) == 32
+
+
+@root
+def test_key_is_not_made_in_the_directory_of_another_user(state: Path, tmp_path: Path) -> None:
+    """As by root with a person's HOME: that one could not use the directory any more."""
+    os.chown(tmp_path, STRANGER, STRANGER)
+    with pytest.raises(Nowhere, match=f"{tmp_path} belongs to another user"):
+        key()
+    assert not state.parent.exists() and not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize("home", ["/home/ann", "/", "relative", "", None])
+@pytest.mark.parametrize("named", ["/elsewhere/x", "relative", " ", "~/x", "", None])
+def test_state_directory_are_those_of_platformdirs(
+    monkeypatch: pytest.MonkeyPatch, home: str | None, named: str | None
+) -> None:
+    """They are found without it where they are as usual, and are the same."""
+    for name, value in {"HOME": home, "XDG_STATE_HOME": named, "XDG_CACHE_HOME": named}.items():
+        monkeypatch.delenv(name, raising=False)
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    for ours, theirs in (
+        (derived.state_directory, platformdirs.user_state_path),
+        (cache_directory, platformdirs.user_cache_path),
+    ):
+        try:
+            expected = theirs("aiaml", appauthor=False)
+        except RuntimeError:
+            expected = Path()
+        if expected.is_absolute():
+            assert ours() == expected
+        else:
+            with pytest.raises(Nowhere):
+                ours()
+
+
+# --- no place -------------------------------------------------------------------------------------
+
+NOWHERE: dict[str, Mapping[str, str]] = {
+    "a file for a home": {"HOME": "/dev/null", "XDG_STATE_HOME": ""},
+    "a home that cannot be made": {"HOME": "/proc/nothing", "XDG_STATE_HOME": ""},
+    "no state directory": {"XDG_STATE_HOME": "/proc/nothing"},
+}
+
+
+@pytest.mark.slow
+@posix
+@pytest.mark.parametrize("where", NOWHERE)
+def test_nothing_is_kept_without_a_place_for_the_key(tmp_path: Path, where: str) -> None:
+    """Answers are right, the log says once why, and nothing is left in the base."""
+    base = filled(tmp_path / "base", "a needle")
+    environ = {**NOWHERE[where], "AIAML_INBOX": "true"}
+    with Client(base, environ=environ) as client:
+        assert len(client.call("think", keywords=["needle"])) == 1
+        client.remember("another needle")
+        assert len(client.call("think", keywords=["needle"])) == 2
+        client.close()
+        log = client.log()
+    assert log.count("kept in memory") == 1 and len(log.splitlines()) == 1, log
+    environ = {**inherited(), **environ, "AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "true"}
+    said = {
+        verb: completed([sys.executable, "-m", "aiaml_server", *verb.split()], env=environ)
+        for verb in ("doctor --offline index", "uses", "list", "sync", "status", "remember x -t y")
+    }
+    assert not [each for each in said.values() if "Traceback" in each.stderr]
+    assert "kept in memory" in said["doctor --offline index"].stdout
+    assert "state directory" in said["uses"].stderr
+    assert said["list"].stdout.count("needle") == 2 and "state directory" in said["list"].stderr
+    assert said["sync"].returncode == 0 and said["remember x -t y"].returncode == 0
+    assert not (base / ".index").exists() and not (base / ".git" / "aiaml" / "seen").exists()
+
+
+@root
+def test_nothing_is_kept_for_a_user_that_the_system_does_not_know() -> None:
+    """As in a container that is started with any number for a user, and no HOME."""
+
+    def sought() -> str:
+        for name in [name for name in os.environ if name == "HOME" or name.startswith("XDG_")]:
+            del os.environ[name]
+        derived._sought.cache_clear()
+        try:
+            return key().hex()
+        except Nowhere as error:
+            return str(error)
+
+    assert "there is no home directory" in as_user(STRANGER, sought)
+
+
+@posix
+def test_deletion_is_known_to_the_process_that_saw_the_file(tmp_path: Path, state: Path) -> None:
+    """Sync's record is not kept: what is deleted while nobody looks comes back, and only that."""
+    state.parent.parent.mkdir(parents=True)
+    state.parent.write_text("in the way")
+    machine = Machine(tmp_path / "base", "")
+    kept, gone = machine.remember("kept"), machine.remember("gone")
+    machine.synced()
+    (machine.base / "files" / kept.file_name).unlink()
+    machine.bank.forget({gone.file_name: machine.bank.text(gone.file_name)})
+    machine.synced()
+    assert [*machine.files] == []
+    again = machine.remember("again")
+    machine.synced()
+    seen._in_memory.cache_clear()  # another process
+    (machine.base / "files" / again.file_name).unlink()
+    machine.restart()
+    machine.synced()
+    assert [*machine.files] == [again.file_name]
+    assert not (machine.base / ".index").exists()
+    machine.bank.close()
+
+
+# --- the folder -----------------------------------------------------------------------------------
+
+
+def test_folder_is_named_by_the_base_and_the_user(tmp_path: Path, state: Path) -> None:
+    """Neither a path nor a link makes another one; another base or another key does."""
+    one, other = filled(tmp_path / "one"), filled(tmp_path / "other")
+    assert derived._NAME.fullmatch(folder(one).name) and folder(one).name != folder(other).name
+    name = folder(one, make=True).name
+    one.rename(tmp_path / "moved")
+    assert folder(tmp_path / "moved").name == name and folder(tmp_path / "moved").is_dir()
+    with suppress(OSError):
+        (tmp_path / "link").symlink_to(tmp_path / "moved")
+        assert folder(tmp_path / "link").name == name
+    state.unlink()
+    again()
+    assert folder(tmp_path / "moved").name != name
+
+
+@posix
+def test_folder_is_closed_again_that_a_person_has_opened(tmp_path: Path) -> None:
+    """As by `chmod -R`."""
+    place = folder(filled(tmp_path / "base"), make=True)
+    place.chmod(0o777)
+    assert folder(tmp_path / "base", make=True) == place and place.stat().st_mode & 0o777 == 0o700
+
+
+@posix
+@pytest.mark.parametrize("kind", ["link", "file", "another user's"])
+def test_folder_that_is_something_else_is_not_used(
+    tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Answers come from memory, and what is behind it stays as it is."""
+    base = filled(tmp_path / "base", "a needle")
+    place, real = folder(base, make=True), tmp_path / "real"
+    place.rename(real)
+    if kind == "link":
+        place.symlink_to(real)
+    elif kind == "file":
+        place.write_text("mine")
+    elif os.geteuid() != 0:
+        pytest.skip("only root gives files to another user")
+    else:
+        place.mkdir()
+        os.chown(place, STRANGER, STRANGER)
+    assert len(found(base, "needle")) == 1
+    assert "kept in memory" in caplog.text and "move it away" in caplog.text
+    assert not list(real.iterdir())
+    with pytest.raises(NotOurs):
+        folder(base)
+
+
+def aged(place: Path, seconds: float) -> Path:
+    """Have a folder's things be as old as that."""
+    for path in (*place.iterdir(), place):
+        os.utime(path, (time.time() - seconds,) * 2, follow_symlinks=False)
+    return place
+
+
+def other_folder(base: Path, digit: str) -> Path:
+    """Make a folder as it has another name elsewhere."""
+    place = base / ".index" / (digit * 32)
+    place.mkdir(parents=True)
+    (place / "9-00000000-00000000.sqlite").write_bytes(b"whatever")
+    return place
+
+
+def test_folder_of_another_place_goes_after_a_month(tmp_path: Path) -> None:
+    """If nothing in it was used; names of other forms stay."""
+    base = filled(tmp_path / "base", "a needle")
+    old = aged(other_folder(base, "a"), MONTH + 60)
+    recent = aged(other_folder(base, "b"), MONTH - 3600)
+    used = aged(other_folder(base, "c"), MONTH + 60)
+    os.utime(used / "9-00000000-00000000.sqlite")
+    short = base / ".index" / ("d" * 31)
+    short.mkdir()
+    aged(short, 2 * MONTH)
+    found(base, "needle")
+    assert [each.exists() for each in (old, recent, used, short)] == [False, True, True, True]
+    assert others(base) == (["b" * 32, "c" * 32], ["d" * 31])
+
+
+@posix
+def test_folder_that_is_a_link_or_of_another_user_stays(tmp_path: Path) -> None:
+    """However old it is."""
+    base = filled(tmp_path / "base", "a needle")
+    real = other_folder(tmp_path / "elsewhere", "a")
+    (base / ".index").mkdir()
+    link = base / ".index" / ("a" * 32)
+    link.symlink_to(real)
+    os.utime(link, (0, 0), follow_symlinks=False)
+    aged(real, 2 * MONTH)
+    theirs = aged(other_folder(base, "b"), 2 * MONTH)
+    if os.geteuid() == 0:
+        os.chown(theirs, STRANGER, STRANGER)
+    found(base, "needle")
+    assert link.is_symlink() and len(list(real.iterdir())) == 1
+    assert theirs.exists() == (os.geteuid() == 0)
+
+
+@posix
+def test_what_an_earlier_version_left_goes_if_it_is_the_users(tmp_path: Path) -> None:
+    """Of a link the link stays as well: it is no file of ours."""
+    base = filled(tmp_path / "base", "a needle")
+    index = base / ".index"
+    index.mkdir()
+    ours = [
+        "9-0123abcd-89abcdef.sqlite", "9-0123abcd-89abcdef.sqlite-journal", "4-0123abcd.sqlite",
+        "4-0123abcd.sqlite-wal", "4-0123abcd.sqlite-shm", "lock", "tokenizing", "uses.jsonl",
+        "uses-older.jsonl", "uses.lock", "greeting",
+    ]  # fmt: skip
+    kept = ["notes.sqlite", "9-0123abcd.sqlite.bak", "uses.jsonl.bak", "x.md"]
+    for name in (*ours, *kept):
+        (index / name).write_text("mine")
+    (tmp_path / "real").write_text("real")
+    (index / "inbox").symlink_to(tmp_path / "real")
+    if os.geteuid() == 0:
+        os.chown(index / "lock", STRANGER, STRANGER)
+        kept.append("lock")
+    found(base, "needle")
+    left = {path.name for path in index.iterdir()} - {folder(base).name}
+    assert left == {*kept, "inbox"} and (tmp_path / "real").read_text() == "real"
+
+
+# --- a base that changes its place ----------------------------------------------------------------
+
+
+def test_copy_of_a_base_has_an_index_of_its_own(tmp_path: Path) -> None:
+    """What came with it is not opened, also where all of it was copied as it is."""
+    base = filled(tmp_path / "base", "a needle")
+    found(base, "needle")
+    Inbox(base).see([Memory.new("claude", "marco", ["x"], "seen")])
+    shutil.copytree(base, tmp_path / "copy", symlinks=True)
+    came = tmp_path / "copy" / ".index" / folder(base).name
+    for path in came.iterdir():
+        path.write_bytes(b"not what it was")
+    before = {path.name: path.read_bytes() for path in came.iterdir()}
+    assert found(tmp_path / "copy", "needle") == found(base, "needle") != []
+    assert {path.name: path.read_bytes() for path in came.iterdir()} == before
+    assert folder(tmp_path / "copy").is_dir() and folder(tmp_path / "copy").name != came.name
+
+
+def swapped(one: Path, other: Path) -> None:
+    """Have two directories change names."""
+    aside = one.with_name("aside")
+    one.rename(aside)
+    other.rename(one)
+    aside.rename(other)
+
+
+def moved_away_and_back(one: Path, other: Path) -> None:
+    """Put another directory in the place of one that is moved."""
+    one.rename(one.with_name("moved"))
+    shutil.copytree(other, one)
+
+
+def renamed(one: Path, _: Path) -> None:
+    """Move a directory, and move it back."""
+    one.rename(one.with_name("moved"))
+    time.sleep(0.1)
+    one.with_name("moved").rename(one)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="an open directory cannot be renamed there")
+@pytest.mark.parametrize("change", [swapped, moved_away_and_back, renamed])
+def test_server_answers_from_the_base_that_is_there(
+    tmp_path: Path, change: Callable[[Path, Path], None]
+) -> None:
+    """Also if it was another one at the question before; both indexes stay right."""
+    one = filled(tmp_path / "one", "the first needle", "an apple")
+    other = filled(tmp_path / "other", "the second needle", "a pear")
+    found(other, "needle")
+    expected = {"needle": 1, "apple": 1, "pear": 0}
+    with Client(one) as client:
+        for _ in range(3):
+            for word, count in expected.items():
+                assert len(client.call("think", keywords=[word])) == count, word
+            change(one, other)
+            if change is not renamed:
+                expected = {**expected, "apple": expected["pear"], "pear": expected["apple"]}
+            if change is moved_away_and_back:
+                break
+        for word, count in expected.items():
+            assert len(client.call("think", keywords=[word])) == count, word
+        (memory,) = client.call("think", keywords=["needle"])
+        content = client.call("recall", memory_ids=[memory["id"]])[0]["content"]
+        assert content == f"the {'first' if expected['apple'] else 'second'} needle"
+        assert client.log() == ""
+    for base in (one, other):
+        assert found(base, "needle")
+
+
+@pytest.mark.slow
+@root
+def test_bind_mount_of_a_base_shares_its_index(tmp_path: Path) -> None:
+    """It is the same directory; an answer by either name is right while both are used."""
+    base, mounted = filled(tmp_path / "base", "a needle"), tmp_path / "mounted"
+    mounted.mkdir()
+    if subprocess.run(["mount", "--bind", str(base), str(mounted)], check=False).returncode:
+        pytest.skip("mount --bind is not permitted here")
+    try:
+        assert folder(mounted, make=True).name == folder(base).name
+        with Client(base) as one, Client(mounted) as other:
+            assert len(one.call("think", keywords=["needle"])) == 1
+            other.remember("another needle")
+            assert len(one.call("think", keywords=["needle"])) == 2
+            one.remember("a third needle")
+            assert len(other.call("think", keywords=["needle"])) == 3
+    finally:
+        subprocess.run(["umount", str(mounted)], check=True)
+    assert len(found(base, "needle")) == 3
+
+
+# --- two users ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A base of one user in which another may write, and a home for each."""
+    top = Path(f"/tmp/aiaml-shared-{os.urandom(4).hex()}")  # noqa: S108 (others must reach it)
+    top.mkdir(mode=0o755)
+    base = filled(top / "base", "a needle", "a secret needle")
+    for path in (base, base / "files", *(base / "files").iterdir()):
+        os.chown(path, STRANGER, STRANGER)
+        path.chmod(0o777 if path.is_dir() else 0o666)
+    for user in (STRANGER, NEIGHBOUR):
+        (top / str(user)).mkdir(mode=0o700)
+        os.chown(top / str(user), user, user)
+    yield base
+    shutil.rmtree(top)
+
+
+def in_base(base: Path, home: Path, *words: str) -> Callable[[], str]:
+    """Return what runs a verb and returns what it prints."""
+
+    def run() -> str:
+        for name in [name for name in os.environ if name.startswith("XDG_")]:
+            del os.environ[name]
+        os.environ |= {"HOME": str(home), "AIAML_MEMORY_DIR": str(base)}
+        os.environ |= {"AIAML_ENABLE_SYNC": "false", "COLUMNS": "200"}
+        derived._sought.cache_clear()
+        printed = io.StringIO()
+        with redirect_stdout(printed), redirect_stderr(printed):
+            app.run([*words])
+        return printed.getvalue()
+
+    return run
+
+
+@root
+def test_two_users_of_a_base_have_a_folder_each(shared: Path) -> None:
+    """Each in their own state directory: what one forgets, the other's drops when asked."""
+    for user in (STRANGER, NEIGHBOUR):
+        said = as_user(user, in_base(shared, shared.parent / str(user), "search", "secret"))
+        assert "secret needle" in said and "in memory" not in said, said
+    assert not (shared / ".index").exists()
+    kept = Path(".local", "state", "aiaml", "indexes")
+    places = [
+        path
+        for user in (STRANGER, NEIGHBOUR)
+        for path in (shared.parent / str(user) / kept).iterdir()
+    ]
+    assert {path.stat().st_uid for path in places} == {STRANGER, NEIGHBOUR}
+    assert {path.stat().st_mode & 0o777 for path in places} == {0o700}
+    (name,) = [path.name for path in (shared / "files").iterdir() if "secret" in path.read_text()]
+    memory_id = name[16:24]
+    forget = ("forget", memory_id, "--yes")
+    as_user(STRANGER, in_base(shared, shared.parent / str(STRANGER), *forget))
+    assert not (shared / "files" / name).exists()
+    for user in (STRANGER, NEIGHBOUR):
+        said = as_user(user, in_base(shared, shared.parent / str(user), "search", "needle"))
+        assert "a needle" in said and "secret" not in said, said
+    held = b"".join(each.read_bytes() for path in places for each in path.iterdir())
+    assert b"a needle" in held and b"secret needle" not in held
+
+
+@root
+@pytest.mark.parametrize("which", ["base", "parent", "owner"])
+def test_folder_lies_where_nobody_else_can_swap_it(shared: Path, which: str) -> None:
+    """Who may rename what is in a base, or the base, can put another `.index` in its place."""
+    base, home = shared.parent / "own" / "base", shared.parent / str(STRANGER)
+    base.parent.mkdir()
+    shutil.copytree(shared, base)
+    for path in (base.parent, base, base / "files", *(base / "files").iterdir()):
+        os.chown(path, STRANGER, STRANGER)
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    as_user(STRANGER, in_base(base, home, "search", "secret"))
+    assert [path.stat().st_uid for path in (base / ".index").iterdir()] == [STRANGER]
+    shutil.rmtree(base / ".index")
+    if which == "owner":
+        os.chown(base.parent, NEIGHBOUR, NEIGHBOUR)
+    else:
+        (base if which == "base" else base.parent).chmod(0o775)
+    said = as_user(STRANGER, in_base(base, home, "search", "secret"))
+    assert "secret needle" in said and "in memory" not in said, said
+    assert not (base / ".index").exists()
+
+
+def test_cache_lies_apart_from_the_key(state: Path) -> None:
+    """What holds nothing of a person's may be deleted by whoever clears caches."""
+    assert sys.platform == "win32" or cache_directory() not in state.parents

@@ -1,0 +1,588 @@
+"""What has a name of ours in a base directory and is not ours: nothing is followed or waited for.
+
+A base directory may have been cloned, unpacked or shared. A clone is used as it is (docs/sync.md),
+so whatever lies in it must be harmless.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import logging
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+import aiaml_server
+from aiaml_server import MemoryBank, Settings
+from aiaml_server.errors import NotOurs, StoreError, TooLarge
+from aiaml_server.files import (
+    Lock,
+    is_temporary,
+    open_own,
+    own_directory,
+    read_own,
+    read_regular,
+    remove_left,
+    remove_own,
+    write_atomic,
+)
+from aiaml_server.index.database import file_of
+from aiaml_server.storage.derived import folder
+from aiaml_server.sync import Status
+from aiaml_server.sync.address import remembered
+from client import NOTE, SERVER, Client
+from clock import quick
+from machine import CLEAN, Machine, git
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
+root = pytest.mark.skipif(
+    sys.platform == "win32" or os.geteuid() != 0, reason="only root gives files to another user"
+)
+SECONDS = 10.0  # no call may take longer, whatever is in its way
+STRANGER = 65534
+OLD = (1, 1)
+
+
+def link_to_file(path: Path, canary: Path) -> None:
+    """Point to another program's file."""
+    path.symlink_to(canary / "authorized_keys")
+
+
+def link_to_directory(path: Path, canary: Path) -> None:
+    """Point to another program's directory, which has databases of its own."""
+    path.symlink_to(canary)
+
+
+def link_to_nothing(path: Path, canary: Path) -> None:
+    """Point to where a file would be made."""
+    path.symlink_to(canary / "made")
+
+
+def link_to_endless(path: Path, _: Path) -> None:
+    """Point to what can be read for ever."""
+    path.symlink_to("/dev/zero")
+
+
+def pipe(path: Path, _: Path) -> None:
+    """Wait for a writer that never comes."""
+    os.mkfifo(path)
+
+
+def listening(path: Path, _: Path) -> None:
+    """Be a socket; its name must be short, so it is made from within its directory."""
+    here = Path.cwd()
+    os.chdir(path.parent)
+    with closing(socket.socket(socket.AF_UNIX)) as made:
+        made.bind(path.name)
+    os.chdir(here)
+
+
+def other_name(path: Path, canary: Path) -> None:
+    """Be another program's file itself, under a second name, as an archive can unpack one."""
+    path.hardlink_to(canary / "authorized_keys")
+
+
+def directory(path: Path, _: Path) -> None:
+    """Be a directory with something in it."""
+    path.mkdir()
+    (path / "something").write_text("of somebody")
+
+
+def strangers(path: Path, _: Path) -> None:
+    """Belong to another user: a directory or a file, as ours would be."""
+    if ".index" in (path.name, path.parent.name) and not path.suffix:
+        path.mkdir()
+    else:
+        path.write_text("{}")
+    os.chown(path, STRANGER, STRANGER)
+
+
+KINDS: list[Callable[[Path, Path], None]] = [
+    link_to_file,
+    link_to_directory,
+    link_to_nothing,
+    link_to_endless,
+    pipe,
+    listening,
+    other_name,
+    directory,
+]
+kinds = pytest.mark.parametrize(
+    "kind",
+    [*KINDS, pytest.param(strangers, marks=root)],
+    ids=lambda kind: getattr(kind, "__name__", ""),
+)
+DATABASE = file_of(Path(".index"))
+PLACES = [
+    ".lock",
+    ".sync.lock",
+    ".sync-status.json",
+    ".sync-status.json.new",
+    ".sync-forget",
+    ".index",
+    ".index/FOLDER",
+    str(DATABASE),
+    f"{DATABASE}-wal",
+    f"{DATABASE}-shm",
+    f"{DATABASE}-journal",
+]
+
+
+@pytest.fixture
+def canary(tmp_path: Path) -> Iterator[Path]:
+    """A directory of another program; afterwards it is as it was."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "authorized_keys").write_text("ssh-ed25519 AAAA somebody\n")
+    for name in ("other.sqlite", "1-0123abcd.sqlite", DATABASE.name, ".x.md.tmp"):
+        (outside / name).write_text(f"precious {name}")
+        os.utime(outside / name, OLD)
+    before = state(outside)
+    yield outside
+    found = state(outside)
+    found[str(outside)] = before[str(outside)]  # its time; a test may have made a repository there
+    assert found == before
+
+
+def state(top: Path) -> dict[str, tuple[int, int, str]]:
+    """Return the mode, time and content of everything in a tree."""
+    found = {}
+    for path in [top, *sorted(top.rglob("*"))]:
+        status = path.lstat()
+        data = path.read_bytes() if path.is_file() else b""
+        digest = hashlib.sha256(data).hexdigest()
+        found[str(path)] = (status.st_mode, status.st_mtime_ns, digest)
+    return found
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    """A base directory with a memory, in git."""
+    machine = Machine(tmp_path / "base")
+    machine.remember("kept")
+    machine.synced()
+    machine.bank.think(["kept"])
+    machine.bank.close()
+    return machine.base
+
+
+def plant(base: Path, place: str, kind: Callable[[Path, Path], None], canary: Path) -> None:
+    """Put something in the place of what is ours."""
+    path = base / place.replace("FOLDER", folder(base).name if "FOLDER" in place else "")
+    path.parent.mkdir(exist_ok=True)
+    remove_own(path)
+    kind(path, canary)
+
+
+@pytest.mark.gate_cases(11)
+@posix
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.replace(DATABASE.stem, "NAME"))
+@kinds
+def test_memory_works_whatever_has_our_names(
+    base: Path, canary: Path, place: str, kind: Callable[[Path, Path], None]
+) -> None:
+    """It is stored, found, read and committed at once; nothing outside is touched."""
+    plant(base, place, kind, canary)
+    started = time.monotonic()
+    machine = Machine(base)
+    memory = machine.remember("new")
+    assert [hit.id for hit in machine.bank.think(["new"])] == [memory.id]
+    assert machine.bank.recall([memory.id]) == {memory.id: [memory]}
+    status = machine.sync()
+    problem = machine.rounds.problem or ""
+    machine.bank.close()
+    quick(time.monotonic() - started, SECONDS)
+    if place == ".sync.lock" and kind is not other_name:  # who cannot lock may not commit
+        assert f"{base / place} is " in str(problem)
+    else:
+        assert (problem, status.problem) == ("", None)
+        assert any(memory.id in subject for subject in machine.messages())
+
+
+BESIDE_GIT = [
+    ".git/aiaml",
+    ".git/aiaml/config",
+    ".git/aiaml/remote",
+    ".git/aiaml/seen",
+    ".git/aiaml/seen-journal",
+    ".git/info/exclude",
+    ".git/info/attributes",
+]
+
+
+@pytest.mark.gate_cases(9)
+@posix
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("place", BESIDE_GIT)
+@kinds
+def test_sync_reaches_nothing_through_what_is_beside_git(
+    base: Path, canary: Path, remote: Path, place: str, kind: Callable[[Path, Path], None]
+) -> None:
+    """What is ours below `.git` is checked like the rest; sync goes on, or says what is there."""
+    first = Machine(base, remote)
+    first.synced()
+    plant(base, place, kind, canary)
+    started = time.monotonic()
+    machine = Machine(base, remote)
+    memory = machine.remember("new")
+    machine.sync()
+    problem = machine.rounds.problem.sentence if machine.rounds.problem else ""
+    quick(time.monotonic() - started, SECONDS)
+    assert remembered(base) in (str(remote), "")
+    assert machine.bank.recall([memory.id]) == {memory.id: [memory]}
+    if problem:
+        assert f"{base / place} is " in problem, problem
+    else:
+        assert f"files/{memory.file_name}" in git(remote, "ls-tree", "-r", "--name-only", "main")
+
+
+@pytest.mark.gate_cases(4)
+@posix
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "place",
+    [
+        *("HEAD", "commondir", "config", "config.worktree", "index", "packed-refs", "shallow"),
+        *("refs/heads/main", "refs/remotes/origin/main", "refs/tags/deep/er", "logs/HEAD"),
+        *("info/attributes", "info/exclude", "info/grafts", "info/sparse-checkout"),
+        *("objects/info/alternates", "objects/info/commit-graph", "objects/pack/multi-pack-index"),
+        *("objects/pack/pack-1.idx", "hooks/reference-transaction", "index.lock", "FETCH_HEAD"),
+    ],
+)
+def test_sync_waits_for_no_pipe_in_the_place_of_gits_own_file(
+    base: Path, remote: Path, place: str
+) -> None:
+    """Git would, for ever: memory works meanwhile, and what is in the way is named."""
+    first = Machine(base, remote)
+    first.synced()
+    path = base / ".git" / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    machine = Machine(base, remote)
+    memory = machine.remember("new")
+    started = time.monotonic()
+    machine.sync()
+    quick(time.monotonic() - started, SECONDS)
+    assert machine.bank.recall([memory.id]) == {memory.id: [memory]}
+    if problem := machine.rounds.problem:
+        assert problem.sentence == f"{path} is a pipe"
+        assert problem.remedy.startswith("move it away")
+    else:
+        assert f"files/{memory.file_name}" in git(remote, "ls-tree", "-r", "--name-only", "main")
+
+
+@pytest.mark.gate_cases(9)
+@posix
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("place", [".git.new", ".gitignore", ".gitattributes"])
+@kinds
+def test_a_repository_is_made_here_and_not_elsewhere(
+    tmp_path: Path, canary: Path, place: str, kind: Callable[[Path, Path], None]
+) -> None:
+    """The name that it has at first may lead to a person's own repository."""
+    git(canary, "init", "--quiet")
+    before = state(canary)
+    base = tmp_path / "base"
+    base.mkdir()
+    plant(base, place, kind, canary)
+    machine = Machine(base)
+    memory = machine.remember("new")
+    machine.sync()
+    if problem := machine.rounds.problem:  # git would wait for it, or it may name memories
+        assert f"{base / place} is " in problem.sentence
+        assert kind in (pipe, link_to_endless) or place == ".gitignore"
+    else:
+        assert any(memory.id in subject for subject in machine.messages())
+    assert state(canary) == before
+    shutil.rmtree(canary / ".git")
+
+
+@pytest.mark.slow
+@posix
+@pytest.mark.timeout(300)
+@kinds
+def test_no_verb_waits_or_reaches_out(
+    base: Path, canary: Path, kind: Callable[[Path, Path], None]
+) -> None:
+    """With all our names taken at once, each verb ends in seconds, and says what it has to."""
+    for place in (".lock", ".sync.lock", ".sync-status.json", ".index"):
+        plant(base, place, kind, canary)
+    lines = canary.parent / "one.jsonl"
+    lines.write_text(json.dumps({**NOTE, "content": "brought"}) + "\n", "utf-8")
+    environ = {"AIAML_ENABLE_SYNC": "true", **CLEAN}
+    with Client(base, environ=environ) as client:
+        memory_id = client.call("remember", **NOTE, content="needle")["memory_id"]
+        assert [hit["id"] for hit in client.call("think", keywords=["needle"])] == [memory_id]
+        assert client.call("recall", memory_ids=[memory_id])[0]["content"] == "needle"
+    for line in (
+        f"show {memory_id}", "list", "search needle", "topics", "stats", "remember x -t y",
+        f"history {memory_id}", "log", "status", "where", "doctor --offline disk files index sync",
+        "sync", "export --to -", f"keep-local {memory_id}", f"keep-local {memory_id} --undo",
+        f"import {lines} --yes", f"export --to {base / 'x.zip'}", f"import {base / 'x.zip'} --yes",
+        f"forget --everywhere {memory_id} --dry-run", f"forget {memory_id} --yes",
+        f"restore {memory_id}", "restore --since 1h",
+    ):  # fmt: skip
+        done = subprocess.run(
+            [*SERVER, *line.split()],
+            env={**os.environ, **environ, "AIAML_MEMORY_DIR": str(base)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS * 2,  # this machine does other things as well
+            check=False,
+        )
+        assert "Traceback" not in done.stderr, (line, done.stderr)
+        assert done.returncode in (0, 1, 2, 3), (line, done.stderr)
+        if line == "sync" and kind is not other_name:
+            assert f"{base / '.sync.lock'} is " in done.stderr
+            assert "another process" not in done.stderr
+        if line.startswith("doctor"):
+            for name in (".lock", ".sync.lock", ".index"):
+                usable = kind is other_name and name != ".index"
+                expected = not usable and not (kind is directory and name == ".index")
+                assert (f"{base / name} is " in done.stdout) is expected, done.stdout
+
+
+@pytest.mark.gate_cases(2)
+@posix
+@pytest.mark.parametrize("kind", [each for each in KINDS if each is not directory])
+def test_the_log_says_once_why_the_index_is_in_memory(
+    base: Path,
+    canary: Path,
+    kind: Callable[[Path, Path], None],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Answers are the same; a person can see what to move away."""
+    plant(base, ".index", kind, canary)
+    with caplog.at_level(logging.WARNING), closing(MemoryBank(Settings(base))) as bank:
+        for _ in range(3):
+            assert len(bank.think(["kept"])) == 1
+    (said,) = [each for each in caplog.messages if "index" in each]
+    assert "kept in memory" in said and "move it away" in said
+
+
+@posix
+def test_what_has_our_name_is_seen_before_it_is_opened(tmp_path: Path, canary: Path) -> None:
+    """Opening a device can have effects of its own, and opening a pipe never ends."""
+    path = tmp_path / "own"
+    for kind in (each for each in KINDS if each is not other_name):
+        kind(path, canary)
+        for call in (read_own, open_own):
+            with pytest.raises(NotOurs, match=f"{path} is a .*; move it away"):
+                call(path, os.O_RDONLY)
+        with Lock(path).held(5.0) as hold:
+            assert not hold.had
+            assert isinstance(hold.problem, NotOurs)
+        if kind is not directory:
+            with pytest.raises(NotOurs):
+                own_directory(path)
+        remove_own(path)
+        assert not os.path.lexists(path)
+
+
+@root
+@posix
+def test_a_file_is_ours_where_its_directory_is_by_the_same_user(tmp_path: Path) -> None:
+    """In a container, a person's files may belong to a number that is not ours."""
+    for owners in ((STRANGER, STRANGER), (0, 0), (STRANGER, 0)):
+        path = tmp_path / "file"
+        path.write_text("text")
+        for each, owner in zip((tmp_path, path), owners, strict=True):
+            os.chown(each, owner, owner)
+        assert read_own(path, 4) == b"text"
+    os.chown(tmp_path, 0, 0)
+    os.chown(path, STRANGER, STRANGER)
+    with pytest.raises(NotOurs, match="another user's"):
+        read_own(path, 4)
+
+
+METHODS = {"read_text", "write_text", "read_bytes", "write_bytes", "touch", "unlink", "rename"}
+SYSTEM = {"open", "remove", "unlink", "rename", "replace", "truncate", "link", "symlink"}
+SHUTIL = {"rmtree", "move", "copy", "copy2", "copyfile", "copytree"}
+DIRECTLY = {
+    # Not below a base directory: the system's, the program's, or the person's own files.
+    "cli/app.py": {"os.open", "write_text"},  # the latter of a formatter of help, into memory
+    "terminal.py": {"os.open"},
+    "index/index.py": {"os.open"},
+    "server/wire.py": {"os.open"},
+    "clients/file.py": {"open", "os.open", "unlink"},
+    "doctor/program.py": {"read_text"},
+    "doctor/conversation.py": {"read_text"},
+    "exchange/page.py": {"read_text"},
+    "exchange/archives.py": {"rename", "unlink"},  # in a temporary directory
+    "clients/launch.py": {"read_text"},
+    "testing.py": {"read_text", "read_bytes"},
+    "web/leading.py": {"touch", "write_text"},  # a new file in a directory that it made
+    "web/pages.py": {"read_bytes"},
+    "cli/remember.py": {"read_bytes", "write_bytes", "shutil.rmtree"},
+    "index/database.py": {"unlink"},  # see `remove`
+    "storage/derived.py": {"unlink"},  # what earlier versions left, and a draft of the key
+    "storage/sqlite.py": {"read_text"},  # the start of the machine
+    "sync/guard.py": {"write_bytes"},  # in a temporary directory
+    "toolsets/sessions/demo.py": {"read_text", "write_text"},  # in a directory of its own
+    "toolsets/citations/demo.py": {"read_text", "write_text"},  # the same
+    "toolsets/citations/bare.py": {"os.open"},  # nowhere, once the pipe is closed
+    "toolsets/citations/skill.py": {"read_bytes"},  # of the package itself
+    "toolsets/semantic/model.py": {"open", "read_text"},  # in the folder of a model
+    "toolsets/semantic/verbs.py": {"read_text"},  # the same
+    "toolsets/semantic/hooks.py": {"open"},  # the host's transcript
+    "toolsets/citations/lock.py": {"os.open"},  # a directory to lock it; a file with O_NOFOLLOW
+    # A file that was just written or read through the door, and is deleted.
+    "cli/demo.py": {"read_text"},
+    "doctor/place.py": {"read_text", "unlink"},
+    "storage/store.py": {"unlink"},
+    "sync/asked.py": {"unlink"},
+    "toolsets/compartments/file.py": {"rename", "unlink"},  # the damaged file; a run's lock
+    "toolsets/compartments/verbs.py": {"read_bytes"},  # the file that was just read
+    "toolsets/citations/store.py": {"unlink"},  # a memory; a temporary file of ours
+    "toolsets/sessions/place.py": {"unlink"},  # a temporary file of ours
+    "sync/seen.py": {"unlink", "open"},  # a new file
+    "sync/worktree.py": {"unlink"},
+    # git's own files in git's own directory, which git itself reads in the same way.
+    "sync/convert.py": {"rename"},
+    "sync/history.py": {"read_text"},
+    "sync/forgetting/purge.py": {"read_bytes", "unlink"},
+    "sync/remote.py": {"read_text", "unlink"},
+    "sync/mend.py": {"read_bytes", "read_text", "rename", "unlink", "shutil.rmtree"},
+    "sync/reading.py": {"read_text"},
+    "sync/repository.py": {"read_bytes", "rename", "unlink", "open"},  # "x": O_EXCL
+    "sync/tidy.py": {"unlink"},
+}
+"""The calls that touch files without the door in files.py, and why each may."""
+
+
+def test_files_below_a_base_are_opened_by_one_door() -> None:
+    """Whoever opens or deletes one in another way has to say here why it is safe."""
+    package = Path(aiaml_server.__file__).parent
+    paths = {path.relative_to(package).as_posix(): path for path in package.rglob("*.py")}
+    found = {name: touching(path) for name, path in paths.items() if name != "files.py"}
+    more = {name: calls - DIRECTLY.get(name, set()) for name, calls in found.items()}
+    assert {name: calls for name, calls in more.items() if calls} == {}
+
+
+def touching(path: Path) -> set[str]:
+    """Return the calls in a module that open, change or delete files."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        called = node.func if isinstance(node, ast.Call) else None
+        if isinstance(called, ast.Name) and called.id == "open":
+            found.add("open")
+        elif isinstance(called, ast.Attribute):
+            owner = called.value.id if isinstance(called.value, ast.Name) else ""
+            known = {"os": SYSTEM, "shutil": SHUTIL}.get(owner, METHODS)
+            if called.attr in known:
+                found.add(f"{owner}.{called.attr}" if owner in ("os", "shutil") else called.attr)
+    return found
+
+
+def test_more_than_is_ever_written_is_not_read(tmp_path: Path) -> None:
+    """What is too large for a file of ours was made by something else."""
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * 1025)
+    with pytest.raises(NotOurs, match="larger than 1 KiB"):
+        read_own(path, 1024)
+    path.write_bytes(b"x" * 1024)
+    assert read_own(path, 1024) == b"x" * 1024
+
+
+@pytest.mark.parametrize(
+    ("most", "said"), [(100, "100 bytes"), (64 * 1024, "64 KiB"), (4 * 1024 * 1024, "4 MiB")]
+)
+def test_a_limit_is_told_in_its_unit(most: int, said: str, tmp_path: Path) -> None:
+    """By whatever reads a file, and also where the error says it in a sentence of the disk's."""
+    path = tmp_path / "file"
+    with path.open("wb") as stream:
+        stream.truncate(most + 1)
+    with pytest.raises(NotOurs, match=f"larger than {said};") as refused:
+        read_own(path, most)
+    assert f"larger than {said};" in str(StoreError("read", path, refused.value))
+    with pytest.raises(TooLarge, match=f"larger than {said}: "):
+        read_regular(str(path), most)
+
+
+@posix
+def test_a_link_of_the_person_s_own_is_followed(tmp_path: Path) -> None:
+    """`files/` may be a folder in a notes vault, and the base directory a link."""
+    vault, real = tmp_path / "vault", tmp_path / "real"
+    vault.mkdir()
+    real.mkdir()
+    (real / "files").symlink_to(vault)
+    (tmp_path / "base").symlink_to(real)
+    machine = Machine(tmp_path / "base")
+    memory = machine.remember("in a vault")
+    assert (vault / memory.file_name).is_file()
+    assert [hit.id for hit in machine.bank.think(["vault"])] == [memory.id]
+    machine.bank.close()
+
+
+def test_only_names_of_our_own_are_deleted(tmp_path: Path) -> None:
+    """In a notes vault, the hidden temporary files of other programs are theirs."""
+    bank = MemoryBank(Settings(tmp_path))
+    bank.remember("claude", "marco", ["x"], "one")
+    files = tmp_path / "files"
+    others = [".other.tmp", ".~lock.note.odt#.tmp", ".aiaml-notes.tmp", ".aiaml-2026.tmp"]
+    others += [".notes.md.tmp", ".notes.md.0a1b2c3d.tmp"]
+    ours = [".aiaml-0123456789abcdef0.tmp"]
+    index = tmp_path / ".index"
+    index.mkdir(exist_ok=True)
+    kept = [index / "other.sqlite", index / "1-x.sqlite", index / "2-0123abcd.sqlite.bak"]
+    for path in [*(files / name for name in others + ours), *kept]:
+        path.write_text("half")
+        os.utime(path, OLD)
+    fresh = MemoryBank(Settings(tmp_path))
+    memory = fresh.remember("claude", "marco", ["x"], "two")
+    fresh.forget({memory.file_name: fresh.text(memory.file_name)})
+    assert fresh.think(["one"])
+    fresh.close()
+    assert {name for name in others + ours if (files / name).exists()} == set(others)
+    assert all(path.exists() for path in kept)
+
+
+@posix
+def test_remove_left_takes_old_files_of_this_user_alone(tmp_path: Path, canary: Path) -> None:
+    """Of what has our mark: no link, no directory, nothing young."""
+    names = [f".aiaml-{number:017x}.tmp" for number in range(4)]
+    old, young, link, directory = (tmp_path / name for name in names)
+    old.write_text("half")
+    young.write_text("half")
+    link.symlink_to(canary)
+    directory.mkdir()
+    for path in (old, link, directory):
+        os.utime(path, OLD, follow_symlinks=False)
+    remove_left(tmp_path, names, 3600)
+    assert [os.path.lexists(tmp_path / name) for name in names] == [False, True, True, True]
+    remove_left(tmp_path, names, 0)
+    assert [os.path.lexists(tmp_path / name) for name in names] == [False, False, True, True]
+
+
+def test_a_name_may_be_as_long_as_names_can_be(tmp_path: Path) -> None:
+    """What is written under another name at first needs no longer one than it has in the end."""
+    path = tmp_path / f"{'a' * 252}.md"
+    write_atomic(path, b"text")
+    assert path.read_bytes() == b"text"
+    assert is_temporary(f".aiaml-{os.urandom(8).hex()}.tmp")
+
+
+@posix
+def test_a_status_that_is_not_ours_is_none(tmp_path: Path, canary: Path) -> None:
+    """Whoever asks how sync stands hears that nothing is known, and is not kept waiting."""
+    for kind in KINDS:
+        kind(tmp_path / ".sync-status.json", canary)
+        assert Status.read(tmp_path) == Status()
+        with suppress(OSError):
+            Status(ahead=1).write(tmp_path)
+        remove_own(tmp_path / ".sync-status.json")
+    Status(ahead=1).write(tmp_path)
+    assert Status.read(tmp_path).ahead == 1

@@ -1,0 +1,264 @@
+"""What belongs to another user is not taken for the person's, though it is found upwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from aiaml_server.errors import InvalidSetting
+from aiaml_server.toolsets.owners import SAFE, foreign
+from aiaml_server.toolsets.semantic import Memories
+from planted_databases import naming_journal
+
+ADA, EVE = 20_001, 20_002
+SAID = "what eve wrote"
+as_root = pytest.mark.skipif(
+    sys.platform != "linux" or os.geteuid() != 0, reason="only root on Linux can be two others here"
+)
+ENTRY = {"id": "a1", "content": SAID, "created_at": "2026-01-01T00:00:00Z"}
+MEMORY = f"---\nid: mem-eve-1a2b3c4d\nsubject: {SAID}\n---\n\n{SAID}\n"
+LOG = f"# Agent Session Log\n\n- Agent Name: eve\n\n## Notes\n\n- {SAID}\n"
+
+
+def owned(top: Path, uid: int) -> None:
+    """Give a directory and all in it to a user."""
+    for path in (top, *top.rglob("*")):
+        os.chown(path, uid, uid, follow_symlinks=False)
+
+
+@pytest.fixture
+def eve() -> Iterator[Path]:
+    """A directory of Eve's in which each toolset finds something, and Ada's home beside it."""
+    top = Path(tempfile.mkdtemp(dir="/tmp"))  # where both can go
+    top.chmod(0o755)
+    (top / "ada").mkdir()
+    place = top / "eve"
+    (place / ".memory").mkdir(parents=True)
+    with closing(Memories(top / "ada" / ".memory", place)) as memories:
+        memories.store(SAID)
+    for path, text in {
+        ".git/HEAD": "ref: refs/heads/main\n",
+        ".memory-config.yaml": "search: {default_limit: 5}\n",
+        "memories/mem-eve-1a2b3c4d.md": MEMORY,
+        ".github/agent-memory/eve/_summary.md": f"# Eve\n\n## Notes\n\n- {SAID}\n",
+        ".github/agent-memory/eve/logs/2026-01-01.md": LOG,
+        "work/.aiaml-compartments.json": json.dumps(
+            {"format": 1, "sessions": {"default": {"session": [ENTRY]}}}
+        ),
+    }.items():
+        (place / path).parent.mkdir(parents=True, exist_ok=True)
+        (place / path).write_text(text, encoding="utf-8")
+    owned(place, EVE)
+    owned(top / "ada", ADA)
+    (place / "work").chmod(0o777)
+    (place / ".memory").chmod(0o777)
+    (place / ".memory" / "db").chmod(0o666)
+    yield place
+    shutil.rmtree(top)
+
+
+ANOTHER = """
+import ctypes, os, sys
+uid = int(sys.argv[1])
+if uid:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(8, 1, 0, 0, 0)  # PR_SET_KEEPCAPS
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    read = 1 << 2  # CAP_DAC_READ_SEARCH: this Python may lie where that user cannot go
+    assert libc.capset(header, (ctypes.c_uint32 * 6)(read, read, 0, 0, 0, 0)) == 0
+from aiaml_server.cli import main
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+def run(words: Sequence[str], where: Path, uid: int, given: str = "", **environ: str) -> str:
+    """Run the command line as a user; return all that it prints."""
+    home = next(each for each in where.parents if (each / "ada").is_dir()) / "ada"
+    there = {**os.environ, "HOME": str(home), "AIAML_MEMORY_DIR": str(home / "base"), **environ}
+    done = subprocess.run(
+        [sys.executable, "-c", ANOTHER, str(uid), *words],
+        cwd=where, env=there, input=given, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return done.stdout + done.stderr
+
+
+FOUND = {
+    "semantic": ("semantic", "list"),
+    "citations": ("citations", "list"),
+    "sessions": ("sessions", "show", "eve"),
+    "sessions' log": ("sessions", "show", "eve", "2026-01-01"),
+    "compartments": ("compartments", "show"),
+}
+
+
+@pytest.mark.gate_cases(5)
+@as_root
+@pytest.mark.parametrize("uid", [ADA, 0])
+@pytest.mark.parametrize("words", FOUND.values(), ids=FOUND)
+def test_owner_is_another(eve: Path, words: tuple[str, ...], uid: int) -> None:
+    """The sentence says whose it is, and the setting that it names takes it."""
+    work = eve / "work"
+    top = work if words[0] == "compartments" else eve
+    said = " ".join(run(words, work, uid).split())
+    assert SAID not in said
+    assert f"belongs to the user {EVE}" in said
+    assert f"add {top} to AIAML_SAFE_DIRECTORIES" in said
+    assert SAID not in run(words, work, uid, AIAML_SAFE_DIRECTORIES=str(eve.parent))
+    assert SAID in run(words, work, uid, AIAML_SAFE_DIRECTORIES=f"/nowhere:{top}")
+    assert SAID in run(words, work, uid, AIAML_SAFE_DIRECTORIES="*")
+
+
+@as_root
+def test_owner_of_the_logs_alone_is_another(eve: Path) -> None:
+    """A folder of another user's in a repository of one's own is written to by nobody else."""
+    owned(eve, ADA)
+    owned(eve / ".github/agent-memory/eve/logs", EVE)
+    said = run(FOUND["sessions' log"], eve, ADA)
+    assert f"belongs to the user {EVE}" in " ".join(said.split()) and SAID not in said
+
+
+@as_root
+def test_owner_is_another_in_a_list(eve: Path) -> None:
+    """`sessions list` says so, and neither that there are no logs nor that all went well."""
+    code = f"{ANOTHER.replace('sys.exit(main(sys.argv[2:]))', 'print(main(sys.argv[2:]))')}"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(ADA), "sessions", "list"],
+        cwd=eve, env={**os.environ, "HOME": str(eve.parent / "ada")},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout.strip() == "2", done.stderr
+    assert f"belongs to the user {EVE}" in " ".join(done.stderr.split())
+    assert "no session logs" not in done.stderr
+
+
+@as_root
+@pytest.mark.parametrize("uid", [ADA, 0])
+def test_owner_of_what_a_hook_finds_is_another(eve: Path, uid: int) -> None:
+    """Nothing of it goes into the session."""
+    words = ("semantic", "hook", "SessionStart")
+    given = json.dumps({"cwd": str(eve / "work")})
+    assert run(words, eve.parent / "ada", uid, given) == ""
+    safe = {SAFE.name: str(eve)}
+    assert SAID in run(words, eve.parent / "ada", uid, given, **safe)
+
+
+@as_root
+@pytest.mark.parametrize("safe", ["", "*"])
+@pytest.mark.parametrize("words", [FOUND["semantic"], ("semantic", "hook", "SessionStart")])
+def test_journal_of_another_user_deletes_nothing(
+    eve: Path, words: tuple[str, ...], safe: str
+) -> None:
+    """A file of Ada's that Eve's journal names stays, also where Ada takes what is Eve's."""
+    victim = eve.parent / "ada" / "precious"
+    victim.write_bytes(b"precious")
+    os.chown(victim, ADA, ADA)
+    journal = eve / ".memory" / "db-journal"
+    journal.write_bytes(naming_journal(eve / ".memory" / "db", str(victim)))
+    journal.chmod(0o666)
+    os.chown(journal, EVE, EVE)
+    given = json.dumps({"cwd": str(eve / "work")})
+    run(words, eve / "work", ADA, given, AIAML_SAFE_DIRECTORIES=safe)
+    assert victim.read_bytes() == b"precious"
+    assert journal.stat().st_size
+
+
+@as_root
+def test_owner_of_what_is_named_is_not_asked(eve: Path) -> None:
+    """A setting or an option that names it is the person's word."""
+    work = eve / "work"
+    assert SAID in run(FOUND["semantic"], work, ADA, AIAML_SEMANTIC_PROJECT=str(eve))
+    assert SAID in run(FOUND["citations"], work, ADA, AIAML_CITATIONS_REPO=str(eve))
+    file = str(work / ".aiaml-compartments.json")
+    assert SAID in run(FOUND["compartments"], work, ADA, AIAML_COMPARTMENTS_FILE=file)
+    words = ("compartments", "--file", ".aiaml-compartments.json", "show")
+    assert SAID in run(words, work, ADA)
+
+
+@as_root
+@pytest.mark.parametrize("path", [".memory", ".memory/db", ".memory/db-journal"])
+def test_owner_of_what_lies_in_it_is_another(eve: Path, path: str) -> None:
+    """In a directory of one's own, that of another user is not taken either."""
+    owned(eve, ADA)
+    assert SAID in run(FOUND["semantic"], eve / "work", ADA)
+    (eve / path).touch()
+    os.chown(eve / path, EVE, EVE)
+    said = " ".join(run(FOUND["semantic"], eve / "work", ADA).split())
+    assert SAID not in said
+    assert f"{eve / path} belongs to" in said
+
+
+@as_root
+def test_owner_who_became_root_is_known(eve: Path) -> None:
+    """By sudo, which tells who; to nobody else does that variable say anything."""
+    words, work = FOUND["semantic"], eve / "work"
+    assert SAID in run(words, work, 0, SUDO_UID=str(EVE))
+    assert SAID not in run(words, work, 0, SUDO_UID=str(ADA))
+    assert SAID not in run(words, work, ADA, SUDO_UID=str(EVE))
+
+
+@as_root
+def test_owner_root_is_trusted(eve: Path) -> None:
+    """Who is root can do anything."""
+    owned(eve, 0)
+    assert SAID in run(FOUND["semantic"], eve / "work", ADA)
+
+
+MOUNTED = """
+import os, subprocess, sys
+from pathlib import Path
+from aiaml_server.toolsets.owners import foreign
+top, root, uid = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+subprocess.run(["mount", "-t", "tmpfs", "none", top], check=True)
+(top / "shop" / ".memory").mkdir(parents=True)
+for path in (top, top / "shop", top / "shop" / ".memory"):
+    os.chown(path, uid, uid)
+print(bool(foreign(top / "shop", [".memory"], {}, root)))
+(root / "run").mkdir()
+(root / "run" / ".containerenv").touch()
+print(bool(foreign(top / "shop", [".memory"], {}, root)))
+os.chown(top / "shop" / ".memory", uid + 1, uid + 1)
+print(bool(foreign(top / "shop", [".memory"], {}, root)))
+os.chown(top / "shop" / ".memory", uid, uid)
+os.chown(top, 0, 0)
+print(bool(foreign(top / "shop", [".memory"], {}, root)))
+"""
+
+
+@as_root
+@pytest.mark.parametrize("uid", [EVE, 65534])
+def test_owner_of_a_containers_mount(tmp_path: Path, uid: int) -> None:
+    """Taken in a container alone, and if the whole mount is theirs whom no account has there."""
+    for name in ("top", "root"):
+        (tmp_path / name).mkdir()
+    words = [sys.executable, "-c", MOUNTED, str(tmp_path / "top"), str(tmp_path / "root"), str(uid)]
+    done = subprocess.run(["unshare", "-m", *words], capture_output=True, text=True, check=False)
+    if "mount" in done.stderr or "unshare" in done.stderr:
+        pytest.skip(f"nothing can be mounted here: {done.stderr.splitlines()[-1]}")
+    has_account = uid == 65534  # nobody, who is on every system
+    assert done.stdout.split() == ["True", str(has_account), "True", "True"], done.stderr
+
+
+@pytest.mark.parametrize("value", ["here", "~/x:here", "./x"])
+def test_safe_directories_are_absolute(value: str) -> None:
+    """One that is not is named."""
+    with pytest.raises(
+        InvalidSetting, match=r"AIAML_SAFE_DIRECTORIES holds .* absolute path, or \*"
+    ):
+        SAFE.value({SAFE.name: value.replace(":", os.pathsep)})
+
+
+def test_owner_is_oneself(tmp_path: Path) -> None:
+    """Also where what is opened is not there yet."""
+    assert foreign(tmp_path, [".memory", "a/b"], {}) == ""
