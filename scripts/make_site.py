@@ -69,7 +69,6 @@ PAGES: Parts = {
         "How": ".github/CONTRIBUTING.md",
         "A release": ".github/RELEASING.md",
         "Architecture": "docs/architecture.md",
-        "Inside the packages": "docs/floors.md",
         "Decisions": "docs/decisions/README.md",
         "A toolset, a verb": "docs/extending.md",
         "citations, line by line": "docs/toolsets/citations-tests.md",

@@ -33,7 +33,6 @@ from aiaml_server.storage.derived import folder
 from aiaml_server.storage.store import Store
 from client import Client
 from clock import quick
-from examples import examples
 from machine import Machine, wait_until
 
 WORDS = ["cat", "concat", "dog", "needle", "c++", "node.js", "東京", "it's", "e-mail", "x" * 700]
@@ -219,7 +218,7 @@ class Tokenizing(RuleBasedStateMachine):
 
 
 TestTokenizing = Tokenizing.TestCase
-TestTokenizing.settings = settings(max_examples=examples(60), stateful_step_count=15, deadline=None)
+TestTokenizing.settings = settings(stateful_step_count=15)
 
 
 @pytest.mark.usefixtures("_slowly")

@@ -47,7 +47,6 @@ from aiaml_server.storage.sqlite import TRY
 from aiaml_server.storage.store import Stamp, Store
 from client import Client
 from clock import quick
-from examples import examples
 from machine import is_index_current, wait_until
 
 # What breaks such an index: parts of words, several terms, only punctuation, scripts without
@@ -436,9 +435,9 @@ class CoarseLife(RemoteLife):
     kind = CoarseStore
 
 
-Life.TestCase.settings = settings(stateful_step_count=20, max_examples=examples(60))
-RemoteLife.TestCase.settings = settings(stateful_step_count=20, max_examples=examples(60))
-CoarseLife.TestCase.settings = settings(stateful_step_count=20, max_examples=examples(60))
+Life.TestCase.settings = settings(stateful_step_count=20)
+RemoteLife.TestCase.settings = settings(stateful_step_count=20)
+CoarseLife.TestCase.settings = settings(stateful_step_count=20)
 test_life_of_an_index = Life.TestCase
 test_life_on_a_remote_file_system = RemoteLife.TestCase
 test_life_on_a_coarse_file_system = CoarseLife.TestCase

@@ -414,18 +414,6 @@ def test_the_script_repairs_an_environment_that_no_longer_works(tmp_path: Path) 
     assert start() == (0, str(checkout / "memory"), False)
 
 
-def test_the_top_level_is_tidy() -> None:
-    """Nothing lies there of which the contributor's table does not say who reads it."""
-    guide = (ROOT / ".github" / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    rows = guide.partition("## What lies at the top\n")[2].partition("\n## ")[0].splitlines()
-    named = {
-        name
-        for row in rows
-        for name in re.findall(r"`([^`]+)`", row.partition("| ")[2].partition(" |")[0])
-    }
-    assert {name.split("/")[0] for name in tracked()} == named
-
-
 def readme() -> str:
     """Return the README."""
     return (ROOT / "README.md").read_text(encoding="utf-8")

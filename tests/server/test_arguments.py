@@ -12,7 +12,7 @@ from unittest import mock
 
 import anyio
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mcp import Client
 from typing_extensions import TypedDict
@@ -22,7 +22,6 @@ from aiaml_server.errors import AiamlError
 from aiaml_server.server.protocol import Served, Server
 from aiaml_server.toolset import Tool, at
 from aiaml_server.toolsets import OWN
-from examples import examples
 
 
 class Nothing(AiamlError):  # noqa: N818
@@ -119,7 +118,6 @@ def valid(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(deadline=None, max_examples=examples(25))
 @given(data=st.data())
 def test_arguments_text_is_given_as_it_was_sent(
     tools: dict[str, Spied], name: str, data: st.DataObject
@@ -145,7 +143,6 @@ AROUND = ("", " ", "\n", "\r\n", "\t", " \n\n", "\u3000", "\r")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READ_BACK)
-@settings(deadline=None, max_examples=examples(20))
 @given(
     before=st.sampled_from(AROUND),
     text=st.text(st.characters(categories=["L", "N", "P"]), min_size=1),

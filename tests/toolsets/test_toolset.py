@@ -14,7 +14,7 @@ from typing import Any
 
 import anyio
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mcp import Client as SdkClient
 from mcp.shared.exceptions import MCPError
@@ -47,7 +47,6 @@ from aiaml_server.toolset import (
     switch,
 )
 from client import SECONDS, Client
-from examples import examples
 from paths import TESTS
 from printed import completed, inherited
 from toolset_contract import Call, Contract
@@ -492,7 +491,6 @@ JSON_TEXTS = st.recursive(
 ).map(json.dumps)
 
 
-@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(JSON_TEXTS, max_size=5))
 def test_call_text_like_json(texts: list[str]) -> None:
     """What is sent for a text is what the tool gets, also where the text could be nothing."""

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aiaml_server import Memory, MemoryBank, Settings
@@ -19,7 +19,6 @@ from aiaml_server.format.languages import Language, Word, language_of
 from aiaml_server.format.memory import format  # noqa: A004
 from aiaml_server.format.scorer import fields
 from aiaml_server.index import tuning
-from examples import examples
 
 
 def memory(
@@ -193,7 +192,6 @@ WORDS = st.lists(st.sampled_from([each for each in PIECES if each.strip()]), min
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(st.tuples(TEXTS, TEXTS, st.integers(1, 3)), min_size=1, max_size=12),
     st.lists(WORDS, min_size=1, max_size=4),

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from test_cli import at, run
 from test_cli_output import HOSTILE, is_visible
@@ -23,7 +23,6 @@ from aiaml_server.rendering.html import safe_html
 from aiaml_server.rendering.terminal import rendered
 from aiaml_server.terminal import safe, unstyled
 from clock import quick
-from examples import examples
 
 
 def on_terminal(markdown: str) -> str:
@@ -148,7 +147,6 @@ DOCUMENT = st.recursive(
 )
 
 
-@settings(max_examples=examples(150), deadline=None)
 @given(DOCUMENT)
 def test_every_word_of_any_document_is_shown(document: str) -> None:
     """However the ways of hiding are put together."""
@@ -158,7 +156,6 @@ def test_every_word_of_any_document_is_shown(document: str) -> None:
         assert is_visible(shown)
 
 
-@settings(max_examples=examples(150), deadline=None)
 @given(st.text(alphabet="abc1 <>&\"'`*_[]()!:/\\#-|~\n\t=.;x\u202e\u200b", max_size=120))
 def test_every_letter_of_any_text_is_shown(text: str) -> None:
     """Also where the signs of markdown make no sense."""
@@ -210,7 +207,6 @@ def test_the_book_shows_every_word(markdown: str) -> None:
     assert [word for word in words(markdown) if word not in shown] == []
 
 
-@settings(max_examples=examples(100), deadline=None)
 @given(DOCUMENT)
 def test_the_book_shows_every_word_of_any_document(document: str) -> None:
     """Whatever the memory before it opened."""
@@ -277,7 +273,6 @@ LINE = st.tuples(
 
 
 @given(st.lists(LINE | st.just(""), max_size=6).map("\n".join))
-@settings(max_examples=examples(400), deadline=None)
 def test_prose_is_shown_without_the_parser_as_with_it(text: str) -> None:
     """A paragraph with markup in front of it has the parser used."""
     if paragraphs(text):

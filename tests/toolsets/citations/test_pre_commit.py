@@ -115,25 +115,3 @@ def test_pre_commit_lets_no_stale_memory_in(shop: Path, home: Path) -> None:
     git(shop, "add", "prices.py")
     done = run(shop, home)
     assert done.returncode == 1 and "prices.py:1 changed" in done.stdout
-
-
-@pytest.mark.network
-@pytest.mark.slow
-def test_pre_commit_runs_what_this_repository_says(tmp_path: Path, home: Path) -> None:
-    """Our own configuration: lint at each commit, types when asked; nothing is fetched."""
-    git(tmp_path, "init", "--quiet")
-    shutil.copy(ROOT / ".pre-commit-config.yaml", tmp_path)
-    (tmp_path / "tests").mkdir()
-    stand_in = tmp_path / "tests" / "run.sh"
-    stand_in.write_text('#!/bin/sh\necho "$@" >>log\n')
-    stand_in.chmod(0o755)
-    (tmp_path / "new.py").touch()
-    git(tmp_path, "add", "--all")
-    assert run(tmp_path, home).returncode == 0
-    assert (tmp_path / "log").read_text() == "--lint\n"
-    done = run(tmp_path, home, "--hook-stage", "manual")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert (tmp_path / "log").read_text() == "--lint\n--lint\n--types\n"
-    stand_in.write_text("#!/bin/sh\nexit 1\n")
-    git(tmp_path, "add", "--all")
-    assert run(tmp_path, home).returncode == 1

@@ -37,7 +37,6 @@ from aiaml_server.toolsets.compartments import (
 )
 from client import Client
 from clock import quick
-from examples import examples
 from printed import completed
 from steps import killed, steps
 from toolset_contract import HOSTILE, Call, Contract
@@ -417,7 +416,6 @@ def test_limit_content_alone(path: Path) -> None:
             assert e.value.oldest == () and kept.id not in str(e.value)
 
 
-@settings(max_examples=examples(60), deadline=None)
 @given(
     sizes=st.lists(st.tuples(st.integers(1, 40), st.integers(1, 10)), min_size=1, max_size=6),
     asked=st.integers(1, 100),
@@ -470,7 +468,6 @@ VERBS: dict[str, tuple[str, ...]] = {
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(150), deadline=None)
 @given(data=st.data())
 def test_any_values_are_refused_or_do_no_harm(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
@@ -730,7 +727,7 @@ FIT = st.characters(exclude_categories=["Cs", "Cc"], include_characters="\t\r\n"
 TEXTS = st.text(FIT, min_size=1, max_size=20)
 
 
-@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     entries=st.lists(
         st.fixed_dictionaries(
@@ -1188,7 +1185,6 @@ async def test_arguments_as_clients_send_them(path: Path) -> None:
             assert cleared.is_error, empty
 
 
-@settings(max_examples=examples(25), deadline=None)
 @given(text=st.sampled_from(["null", "true", "5", '{"a": 1}', "[1]", '"x"']), changed=st.booleans())
 def test_what_is_sent_is_what_is_stored(
     text: str, changed: bool, tmp_path_factory: pytest.TempPathFactory

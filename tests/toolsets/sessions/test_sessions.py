@@ -24,7 +24,7 @@ from unittest import mock
 
 import anyio
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from mcp import Client as SdkClient
@@ -48,7 +48,6 @@ from aiaml_server.toolsets.sessions.place import MAX_FILE
 from aiaml_server.toolsets.sessions.schema import DEFAULT_SCHEMA
 from client import Client
 from clock import quick
-from examples import examples
 from growth import seconds
 from machine import git
 from steps import killed, steps
@@ -212,7 +211,6 @@ CONTENTS = st.sampled_from(
 )
 
 
-@settings(max_examples=examples(60))
 @given(
     bodies=st.lists(LINES, min_size=5, max_size=5),
     end=ENDS,
@@ -329,7 +327,6 @@ def slowly(text: str) -> list[tuple[int, str, int]]:
     return found[:-1] if found and found[-1][1] == "end of text" else [*found, (0, "", 0)]
 
 
-@settings(max_examples=examples(500))
 @given(st.lists(st.tuples(st.sampled_from(MARKS), st.integers(1, 3)), max_size=14))
 def test_headings_are_those_of_markdown(parts: list[tuple[str, int]]) -> None:
     """Level, text and line are those that markdown-it finds, with lines that come again, too."""
@@ -1133,7 +1130,6 @@ async def test_arguments_as_clients_send_them(repo: Path) -> None:
             assert not (await client.call_tool("start_session", {**who, "date": day})).is_error
 
 
-@settings(max_examples=examples(25), deadline=None)
 @given(texts=st.lists(st.sampled_from(["null", "true", "5", '{"a": 1}', "[1]", '"x"']), max_size=4))
 def test_what_is_sent_is_what_is_stored(
     texts: list[str], tmp_path_factory: pytest.TempPathFactory
@@ -1344,7 +1340,6 @@ CALLS = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=examples(25), deadline=None)
 @given(calls=CALLS)
 def test_after_any_calls_git_shows_the_contract_s_files_only(
     calls: list[tuple[str, ...]], tmp_path_factory: pytest.TempPathFactory

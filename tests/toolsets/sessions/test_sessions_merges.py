@@ -19,7 +19,7 @@ from unittest import mock
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aiaml_server.toolsets.sessions.document import Document
@@ -30,7 +30,6 @@ from aiaml_server.toolsets.sessions.merging import merged
 from aiaml_server.toolsets.sessions.schema import DEFAULT_SCHEMA, Schema
 from clock import quick
 from environments import ROOT
-from examples import examples
 from machine import git
 from printed import completed
 
@@ -161,7 +160,6 @@ ENTRIES = st.lists(
 )
 
 
-@settings(max_examples=examples(100), deadline=None)
 @given(begun=ENTRIES, left=ENTRIES, right=ENTRIES, is_new=st.booleans())
 def test_merged_keeps_each_entry_in_its_section(
     begun: list[tuple[str, str]],
@@ -293,7 +291,6 @@ HOSTILE = ["- a", "- b", "- b\n\n  more", "- a\n- b", "a", "a\n\nb", "\t\r\n- a"
            "```\na\n\n- b\n```", "> a", "1. a", "<!-- a\n\n- b -->", "### a\nb"]  # fmt: skip
 
 
-@settings(max_examples=examples(300), deadline=None)
 @given(*[st.lists(st.sampled_from(HOSTILE), max_size=6)] * 3)
 def test_merged_has_all_of_each_side_in_its_order(
     begun: list[str], left: list[str], right: list[str]
