@@ -165,10 +165,11 @@ class MemoryBank:
         """Name the secret for which a memory stays out of git; empty when it does not."""
         if not (self._settings.sync and self._settings.check_secrets):
             return ""
-        from aiaml_server.format.leaks import leak  # noqa: PLC0415 (for what agents store)
+        from aiaml_server.format.secrets import find_secret  # noqa: PLC0415 (for what agents store)
 
         text = "\n".join((memory.agent, memory.user, *memory.topics, memory.content))
-        return leak(text.encode("utf-8", "replace"))
+        secret = find_secret(text)
+        return secret.kind if secret else ""
 
     def think(self, keywords: Iterable[str]) -> list[Hit]:
         """Return the at most 25 memories that match best; `scorer` defines the order.

@@ -96,7 +96,7 @@ OTHERS = {
     "sync.address.remember": "1 MiB, compared with what is known",
     "sync.address.remembered": "1 MiB, of which a line is taken",
     "storage.derived._read": "32 bytes",
-    "format.leaks.table._loaded": OURS,
+    "format.secrets._rules": OURS,
     "sync.convert._bring_over": "1 MiB each of what earlier versions noted",
     "sync.convert.finish": GIT,
     "sync.history.History._arrived": GIT,

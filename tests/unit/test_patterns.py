@@ -14,8 +14,6 @@ import pytest
 from aiaml_server.doctor import place
 from aiaml_server.errors import InvalidInput, MalformedFile
 from aiaml_server.format import scorer
-from aiaml_server.format.leaks import finding
-from aiaml_server.format.leaks.table import forms
 from aiaml_server.format.memory import parse
 from aiaml_server.format.scorer import clean, score
 from aiaml_server.frontmatter import MAX_HEAD
@@ -58,10 +56,7 @@ ELSEWHERE = {
     "aiaml_server.sync.problem: re.search(cause.words, text)": Given(
         lambda: [cause.words for cause in problem.causes()]
     ),
-    "aiaml_server.format.leaks.finding: re.compile(_expression(form))": Given(
-        lambda: [finding._expression(form) for form in forms()], "match"
-    ),
-    "aiaml_server.format.leaks.finding: re.compile(pattern)": Given(list),  # counts its groups
+    "aiaml_server.format.secrets: re.compile(line.strip(), re.ASCII)": Given(list),
     "aiaml_server.toolsets.citations.words: re.compile(f'(?:{first})[^\\\\W_]*')": Given(
         lambda: [words._words_from(each).pattern for each in ([], ["a"], ["ab", "abc", "d"])],
         "finditer",
@@ -184,7 +179,6 @@ def test_the_bound_is_the_same_for_the_usual_form() -> None:
 # --- nested values --------------------------------------------------------------------------------
 
 OUR_OWN = {
-    "format.leaks.table": "the table of our own package",
     "sync.problem": "the table of our own package",
     "doctor.program": "what an installer wrote",
     "clients.launch": "what an installer wrote",

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import make_directory, read_regular, replace_atomic
-from aiaml_server.format.leaks import objection
+from aiaml_server.format.secrets import reason_to_skip
 from aiaml_server.sync.command import GitFailed
 from aiaml_server.sync.forgetting.erasure import erased
 from aiaml_server.sync.forgetting.rewrite import is_erased
@@ -90,7 +90,7 @@ class Guard:
             return None
         if (seen := hash((path, data))) in self._harmless:
             return None
-        if reason := objection(path, data):
+        if reason := reason_to_skip(path.decode("utf-8", "replace"), data):
             named = _RENAME if reason.startswith("its name") else _TAKE_OUT
             return Problem("secret", reason, named if is_memory(path) else _TAKE_OUT_OF_YOURS)
         if len(self._harmless) < _REMEMBERED:

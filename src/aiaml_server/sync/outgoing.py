@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from aiaml_server.format.leaks import leak
+from aiaml_server.format.secrets import find_secret
 from aiaml_server.sync.disk import Objection, in_chunks
 from aiaml_server.sync.repository import Repository
 from aiaml_server.sync.status import CUT, Problem
@@ -55,7 +55,8 @@ class Outgoing:
             return ours
         files, messages = self._new(theirs, ours)
         found = self._objected(files, theirs, ours, objection)
-        self.message = leak(messages) if secrets else ""
+        secret = find_secret(messages) if secrets else None
+        self.message = secret.kind if secret else ""
         if not found and not self.message:
             return ours
         commit, left_out = self._repository.without(theirs, ours, set(found))

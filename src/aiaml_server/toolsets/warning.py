@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from aiaml_server.format.leaks import Leak, find
+from aiaml_server.format.secrets import Secret, find_secret
 from aiaml_server.settings import CHECK_SECRETS as CHECK_SECRETS  # noqa: PLC0414 (for the manifests)
 
 _TAKE_OUT = (
@@ -33,9 +33,6 @@ def secret_in(*texts: str | None, check: bool) -> list[str]:
     return [f"this seems to hold {found.kind}; {_TAKE_OUT}"] if found else []
 
 
-def leak_in(data: bytes, *, check: bool) -> Leak | None:
-    """Return the first secret in `data`; None also where a bare Python 3.10 can read no table."""
-    try:
-        return find(data) if check else None
-    except ModuleNotFoundError:  # tomli; whoever installs this package has it
-        return None
+def leak_in(data: bytes, *, check: bool) -> Secret | None:
+    """Return the first secret in `data`; None where it is not to be checked."""
+    return find_secret(data) if check else None

@@ -438,7 +438,7 @@ OURS = ("errors", "files", "settings", "toolset", "toolsets", "format", "format.
         "storage", "storage.programs", "toolsets.git",
         "toolsets.failures", "toolsets.keyed", "toolsets.owners", "toolsets.warning",
         "toolsets.writing",
-        *(f"format.leaks{each}" for each in ("", ".table", ".judging", ".finding")))
+        "format.secrets")
 sys.meta_path.insert(0, Refusing())
 sys.path[:0] = PATHS
 import unittest

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from aiaml_server.format.leaks import Leak
+from aiaml_server.format.secrets import Secret
 from aiaml_server.toolset import repair_surrogates
 from aiaml_server.toolsets.citations import REPOSITORY, graph
 from aiaml_server.toolsets.citations.citing import ask_about, recorded
@@ -98,7 +98,7 @@ class Verified(NamedTuple):
     path: str
     checked: list[Checked]
     updated: bool = False
-    leak: Leak | None = None
+    leak: Secret | None = None
     unwritten: str = ""
 
     @property
