@@ -8,13 +8,12 @@ but for the fonts of the machine.
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from io import BytesIO
 from pathlib import Path
@@ -26,11 +25,6 @@ from PIL import Image  # noqa: E402
 from playwright.sync_api import Browser, Page  # noqa: E402
 
 from aiaml_server.format.memory import Memory, format  # noqa: A004, E402
-from aiaml_server.storage.derived import folder  # noqa: E402
-from aiaml_server.storage.inbox import Inbox  # noqa: E402
-from aiaml_server.storage.uses import Use  # noqa: E402
-from aiaml_server.toolsets.semantic import Memories as Semantic  # noqa: E402
-from aiaml_server.toolsets.semantic import place  # noqa: E402
 from browser import chromium, found_browser  # noqa: E402
 from web_process import Web  # noqa: E402
 
@@ -121,44 +115,12 @@ def sample_store() -> Iterator[Path]:
         memories = list(samples())
         for memory in memories:
             (files / memory.file_name).write_text(format(memory), encoding="utf-8")
-        newest = sorted(memories, key=lambda each: each.timestamp, reverse=True)
-        Inbox(Path(base)).see(newest[2:])
-        log = folder(Path(base)) / "uses.jsonl"
-        log.write_bytes(b"".join(use.line() for use in _uses(newest)))
         yield Path(base)
 
 
-def _uses(memories: Sequence[Memory]) -> Iterator[Use]:
-    """Return what agents recalled: some memories, again and again."""
-    draw = random.Random(5)  # noqa: S311
-    for hours in range(200, 0, -3):
-        at = (LAST - timedelta(hours=hours)).isoformat()
-        yield Use(at, "claude", "recall", (), (memories[int(44 * draw.random() ** 2)].id,))
-
-
 def served(base: Path, **environ: str) -> Web:
-    """Serve the samples: in the zone of the browser, and with an inbox."""
-    return Web(base, TZ="UTC", AIAML_INBOX="true", **environ)
-
-
-@contextmanager
-def two_directories() -> Iterator[Web]:
-    """Serve the samples inside the `with`, those of the work in a directory of their own."""
-    with tempfile.TemporaryDirectory(prefix="aiaml-samples-") as home:
-        work, private = Path(home, "work"), Path(home, "private")
-        for memory in samples():
-            base = work if {"project", "team", "database"} & {*memory.topics} else private
-            (base / "files").mkdir(parents=True, exist_ok=True)
-            (base / "files" / memory.file_name).write_text(format(memory), encoding="utf-8")
-        with closing(Semantic(Path(home, place.NAME))) as semantic:
-            semantic.store("Prices are in cents until they are shown.", ["billing"], "HIGH")
-        entry = {"command": sys.executable, "args": ["-m", "aiaml_server"],
-                 "env": {"AIAML_MEMORY_DIR": str(work)}}  # fmt: skip
-        settings = Path(home, ".cursor", "mcp.json")
-        settings.parent.mkdir()
-        settings.write_text(json.dumps({"mcpServers": {"aiaml": entry}}), encoding="utf-8")
-        with served(private, HOME=home, USERPROFILE=home) as web:
-            yield web
+    """Serve the samples, in the zone of the browser."""
+    return Web(base, TZ="UTC", **environ)
 
 
 @contextmanager
@@ -199,14 +161,10 @@ def every_view(
         page = open_page(browser, web, scheme, width)
         yield from ((name, page) for name in _in_git(page))
         page.close()
-    with two_directories() as web:
-        page = open_page(browser, web, scheme, width)
-        yield from ((name, page) for name in _directories(page))
-        page.close()
 
 
 def views(page: Page, web: Web) -> Iterator[str]:
-    """Yield the name of each view of a page over one directory, while it is seen."""
+    """Yield the name of each view of a page, while it is seen."""
     yield "list"
     page.keyboard.press("o")
     yield "overview"
@@ -281,9 +239,6 @@ def _many_memories(page: Page) -> Iterator[str]:
     page.keyboard.press("Escape")
     page.keyboard.press("Escape")
     page.keyboard.press("Escape")
-    page.get_by_role("button", name="New to you").click()
-    page.locator("#count", has_text="2 of 44 memories").wait_for()
-    yield "new-to-you"
     page.get_by_role("button", name="Forgotten ones").click()
     page.get_by_text("Nothing was forgotten so far").wait_for()
     yield "forgotten"
@@ -314,31 +269,6 @@ def _in_git(page: Page) -> Iterator[str]:
     page.keyboard.press("h")
     page.locator(".versions del").first.wait_for()
     yield "history-changes"
-
-
-def _directories(page: Page) -> Iterator[str]:
-    page.get_by_label("Directory").select_option("work")
-    page.locator("#count", has_text="15 memories").wait_for()
-    page.locator(".timeline").wait_for(state="attached")
-    yield "directories"
-    page.locator("#hits a", has_text="Billing moves").first.click()
-    page.locator(".memory h1").wait_for()
-    yield "directories-reader"
-    page.keyboard.press("n")
-    page.get_by_label("What to remember").wait_for()
-    yield "directories-new"
-    page.keyboard.press("Escape")
-    page.locator("#sync").click()
-    page.locator("#sync-facts dl, #sync-facts p").first.wait_for()
-    yield "directories-sync"
-    page.keyboard.press("Escape")
-    page.keyboard.press("Escape")
-    page.get_by_label("Directory").select_option("semantic")
-    page.locator("#count", has_text="1 entry").wait_for()
-    yield "toolset"
-    page.locator("#hits a").first.click()
-    page.locator(".memory .facts").wait_for()
-    yield "toolset-reader"
 
 
 def main(directory: Path | None = None) -> None:

@@ -62,7 +62,6 @@ def test_words_are_completed_by_what_they_mean(tab: Tab) -> None:
     assert tab("sta") == ["stats", "status"]
     assert tab("list --li") == ["--limit"]
     assert tab("--toolset s") == ["sessions", "semantic"]
-    assert tab("--dir st") == tab("install cursor --dir st") == ["store"]
 
 
 def test_fields_are_completed_within_a_search(tab: Tab) -> None:

@@ -65,7 +65,7 @@ def test_an_answer_goes_through_the_person_s_pager(tmp_path: Path) -> None:
         (["list"], "cat"),
         (["list"], "nothing-of-this-name"),
         (["list"], "./mine"),  # never from the current directory
-        (["where"], mine),
+        (["status"], mine),
     ):
         code, text = shown(tmp_path, *words, PAGER=chosen)
         assert (code, "paged" in text) == (0, False), words

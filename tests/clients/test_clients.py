@@ -1017,35 +1017,6 @@ def test_install_adds_a_toolset_to_the_default(tmp_path: Path) -> None:
     assert entry["env"] == {"AIAML_TOOLSETS": "citations"}
 
 
-@pytest.mark.slow
-def test_install_of_a_second_directory_takes_the_first_from_nobody(tmp_path: Path) -> None:
-    """It gets an entry of its own, which is found again; taking out takes out both."""
-    path = tmp_path / ".cursor" / "mcp.json"
-    path.parent.mkdir()
-    path.write_text('{"mcpServers": {}}', encoding="utf-8")
-    typed(tmp_path, "install", "cursor")
-    first = json.loads(path.read_text("utf-8"))["mcpServers"]["aiaml"]
-    work, same_name = str(tmp_path / "work" / ".Für uns"), str(tmp_path / "home" / "fur uns")
-    said = typed(tmp_path, "install", "cursor", "--dir", work)
-    assert "as aiaml-fur-uns, beside aiaml" in said
-    assert "already connected" in typed(tmp_path, "install", "cursor", "--dir", work)
-    typed(tmp_path, "install", "cursor", "--dir", work, "--toolset", "citations")
-    typed(tmp_path, "install", "cursor", "--dir", same_name)
-    servers = json.loads(path.read_text("utf-8"))["mcpServers"]
-    assert servers["aiaml"] == first
-    added = {name: entry["env"] for name, entry in servers.items() if name != "aiaml"}
-    assert added == {
-        "aiaml-fur-uns": {"AIAML_MEMORY_DIR": work, "AIAML_TOOLSETS": "aiaml,citations"},
-        "aiaml-fur-uns2": {"AIAML_MEMORY_DIR": same_name},
-    }
-    known = json.loads(typed(tmp_path, "dirs", "--json"))
-    assert {each["path"] for each in known} >= {work, same_name}
-    assert "as aiaml-fur-uns2" in typed(tmp_path, "install", "--list")
-    assert "as aiaml-fur-uns, serves" in typed(tmp_path, "doctor", "clients")
-    typed(tmp_path, "uninstall", "cursor")
-    assert path.read_text("utf-8") == '{"mcpServers": {}}'
-
-
 @pytest.mark.parametrize("client", ["cursor", "codex"])
 @pytest.mark.parametrize("toolset_first", [True, False])
 def test_uninstall_after_several_installs_leaves_no_file_that_was_not_there(

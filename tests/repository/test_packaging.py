@@ -378,13 +378,13 @@ def test_the_script_repairs_an_environment_that_no_longer_works(tmp_path: Path) 
 
     def start() -> tuple[int, str, bool]:
         done = subprocess.run(
-            [checkout / "run_server.sh", "where", "--json"],
+            [checkout / "run_server.sh", "status", "--json"],
             env={"PATH": str(programs), "PYTHONPATH": str(ROOT / "src"), "HOME": str(tmp_path)},
             capture_output=True,
             text=True,
             check=False,
         )
-        base = json.loads(done.stdout)["paths"][0]["path"] if done.stdout else done.stderr
+        base = json.loads(done.stdout)["directory"] if done.stdout else done.stderr
         return done.returncode, base, "Setting up" in done.stderr
 
     def program(name: str, script: str) -> None:

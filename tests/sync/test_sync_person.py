@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from collections.abc import Callable
@@ -13,7 +12,6 @@ import pytest
 
 from aiaml_server.sync.address import remembered
 from machine import Machine, append, as_person, content_of, git, settle
-from printed import completed
 
 pytestmark = pytest.mark.usefixtures("nobodys_configuration")
 
@@ -92,7 +90,7 @@ def _link(base: Path) -> None:
 
 @pytest.mark.parametrize("made", [_worktree, _submodule, _separate, _link])
 def test_the_address_last_used_is_known_wherever_the_repository_lies(
-    tmp_path: Path, remote: Path, made: object, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, remote: Path, made: object
 ) -> None:
     """Also where `.git` is a file or a link: a worktree, a submodule, a directory apart."""
     base = tmp_path / "outer" / "base"
@@ -103,13 +101,7 @@ def test_the_address_last_used_is_known_wherever_the_repository_lies(
     machine.synced()
     assert list(content_of(remote)) == [memory.file_name]
     assert remembered(base) == str(remote)
-    monkeypatch.setenv("AIAML_MEMORY_DIR", str(base))
-    done = completed([sys.executable, "-m", "aiaml_server", "where", "--json"])
-    places = json.loads(done.stdout)["paths"]
-    there = {each["what"]: each for each in places if Path(each["path"]).is_dir()}
-    (history,) = (each for what, each in there.items() if "their history in git" in what)
-    assert history["path"] == str(base / ".aiaml.git")
-    assert history["bytes"] > 300
+    assert machine.repository == base / ".aiaml.git"
 
 
 def _below(base: Path) -> None:

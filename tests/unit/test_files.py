@@ -328,7 +328,7 @@ def test_no_verb_waits_or_reaches_out(
         assert client.call("recall", memory_ids=[memory_id])[0]["content"] == "needle"
     for line in (
         f"show {memory_id}", "list", "search needle", "topics", "stats", "remember x -t y",
-        f"history {memory_id}", "log", "status", "where", "doctor --offline disk files index sync",
+        f"history {memory_id}", "log", "status", "doctor --offline disk files index sync",
         "sync", "export --to -", f"keep-local {memory_id}", f"keep-local {memory_id} --undo",
         f"import {lines} --yes", f"export --to {base / 'x.zip'}", f"import {base / 'x.zip'} --yes",
         f"forget --everywhere {memory_id} --dry-run", f"forget {memory_id} --yes",

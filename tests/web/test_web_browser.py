@@ -26,7 +26,6 @@ from test_cli_output import HOSTILE as INVISIBLE
 from aiaml_server import MemoryBank, Settings
 from aiaml_server.format.invisible import marked
 from aiaml_server.format.memory import Memory, format  # noqa: A004
-from aiaml_server.storage.uses import Uses
 from browser import Held, chromium, found_browser
 from clock import quick
 from machine import wait_until
@@ -235,22 +234,6 @@ def test_a_memory_is_read_rendered_and_as_its_file(page: Page, files: Path) -> N
     page.get_by_role("button", name="File").click()
     text = (files / "20260415_183000_1b2c3d4e.md").read_text(encoding="utf-8")
     assert page.locator("pre.file").text_content() == text
-
-
-@pytest.mark.slow
-def test_how_often_a_memory_was_recalled_is_seen(page: Page, files: Path) -> None:
-    """In its row, and in full above its text."""
-    uses = Uses(files.parent)
-    with uses.kept():
-        uses.note("claude", "recall", [], ["3d4e5f6a"])
-    page.reload()
-    row = page.locator("#hits a", has_text="allergic")
-    expect(row.locator(".uses")).to_have_text("1\N{MULTIPLICATION SIGN} recalled")
-    expect(page.locator("#hits .uses")).to_have_count(1)
-    row.click()
-    expect(page.locator(".by")).to_contain_text("recalled 1 time, found 0 times, last now")
-    page.locator("#hits a", has_text="type hints for backend").click()
-    expect(page.locator(".by")).to_contain_text("never came up")
 
 
 @pytest.mark.slow
@@ -743,50 +726,6 @@ def test_a_whole_result_is_exported_forgotten_and_undone(page: Page, files: Path
 
 
 @pytest.mark.slow
-def test_what_is_new_is_seen_and_marked_as_seen(browser: Browser, tmp_path: Path) -> None:
-    """In the list, by a filter of its own, and one by one or together no more."""
-    shutil.copytree(SAMPLES, tmp_path / "store")
-    with Web(tmp_path / "store", AIAML_INBOX="true") as web:
-        page = browser.new_page()
-        page.goto(web.address)
-        expect(page.locator("#hits .unread")).to_have_count(5)
-        hit(page, "allergic")
-        page.get_by_role("button", name="Seen").click()
-        expect(page.locator("#hits .unread")).to_have_count(4)
-        expect(page.get_by_role("button", name="Seen")).to_have_count(0)
-        page.keyboard.press("f")
-        page.get_by_role("button", name="New to you").click()
-        expect(page.locator("#count")).to_have_text("4 of 5 memories")
-        page.reload()
-        expect(page.locator("#count")).to_have_text("4 of 5 memories")
-        expect(page.locator("#hits a")).to_have_count(4)
-        page.locator("#hits a").first.focus()
-        expect(page.locator("#hits a").first).to_be_focused()
-        expect(page.locator("#unread")).not_to_have_attribute("hidden", "")
-        page.keyboard.press("s")
-        expect(page.locator("#count")).to_have_text("3 of 5 memories")
-        page.keyboard.press("a")
-        page.keyboard.press("s")
-        expect(page.locator(".empty")).to_contain_text("None of these is new to you")
-        expect(page.locator("#selection")).to_be_hidden()
-        page.keyboard.press("Escape")
-        expect(page.locator("#hits a")).to_have_count(5)
-        page.close()
-
-
-@pytest.mark.slow
-def test_what_has_expired_is_marked_and_asked_for(page: Page, files: Path) -> None:
-    """In the list and in the reader; the question is a chip."""
-    text = (files / DOG).read_text()
-    (files / DOG).write_text(text.replace("]\n---", "]\nuntil: 2020-01-31\n---", 1))
-    page.get_by_label("Search memories").fill("is:expired ")
-    expect(page.locator("#chips")).to_contain_text("is:expired")
-    expect(page.locator("#hits .over")).to_have_text("Expired ")
-    page.locator("#hits a").first.click()
-    expect(page.locator(".by")).to_contain_text("expired, until 2020-01-31")
-
-
-@pytest.mark.slow
 def test_a_memory_is_copied_as_it_is_written(
     context: BrowserContext, page: Page, files: Path
 ) -> None:
@@ -1183,67 +1122,6 @@ def test_ten_thousand_memories_are_listed_and_searched_in_time(
         page.close()
 
 
-# --- several directories --------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_web_another_directory_is_looked_at(browser: Browser) -> None:
-    """Chosen in the head: list, search, overview, address."""
-    with screenshots.two_directories() as web:
-        page = browser.new_page(locale="en-GB")
-        page.goto(web.address)
-        chooser = page.get_by_label("Directory", exact=True)
-        expect(chooser.locator("option")).to_have_text(["private", "work", "semantic"])
-        expect(page.locator("#count")).to_have_text("29 memories")
-        chooser.select_option("work")
-        expect(page.locator("#count")).to_have_text("15 memories")
-        for width in (390, 820, 1280):
-            page.set_viewport_size({"width": width, "height": 800})
-            fits(page)
-        page.reload()
-        expect(page.locator("#count")).to_have_text("15 memories")
-        expect(chooser).to_have_value("work")
-        page.go_back()
-        expect(chooser).to_have_value("")
-
-
-@pytest.mark.slow
-def test_web_a_memory_is_changed_where_it_lies(browser: Browser) -> None:
-    """Edited, forgotten and brought back there; a new one goes where it is said."""
-    with screenshots.two_directories() as web:
-        page = browser.new_page(locale="en-GB")
-        page.goto(web.address)
-        page.get_by_label("Directory", exact=True).select_option("work")
-        page.locator("#hits a", has_text="Billing moves").first.click()
-        place = page.locator(".place code").last
-        expect(place).to_contain_text("work: files/")
-        known = {each["name"]: Path(each["path"]) for each in web.get("/api/directories")}
-        file = known["work"] / "files" / place.inner_text().rpartition("/")[2]
-        page.keyboard.press("e")
-        page.get_by_label("What to remember").fill("Billing stays where it is.")
-        page.keyboard.press("Control+s")
-        expect(page.locator("#view")).to_have_text("Billing stays where it is.")
-        assert "Billing stays where it is." in file.read_text(encoding="utf-8")
-        page.keyboard.press("d")
-        page.get_by_role("button", name="Forget", exact=True).click()
-        expect(page.locator("#toast")).to_contain_text("Forgotten")
-        assert not file.exists()
-        page.keyboard.press("u")
-        expect(page.locator("#toast")).to_contain_text("Brought back")
-        assert file.exists()
-        page.keyboard.press("n")
-        page.get_by_label("Topics").fill("tea")
-        page.get_by_label("About").last.fill("marco")
-        page.get_by_role("combobox", name="Directory").last.select_option("private")
-        page.get_by_label("What to remember").fill("Green, after lunch.")
-        page.get_by_role("button", name="Save", exact=True).click()
-        expect(page.locator("#toast")).to_contain_text("Saved in private")
-        texts = [
-            each.read_text(encoding="utf-8") for each in (known["private"] / "files").iterdir()
-        ]
-        assert sum("Green, after lunch." in text for text in texts) == 1
-
-
 # --- looks ----------------------------------------------------------------------------------------
 
 
@@ -1301,23 +1179,6 @@ def test_the_focus_is_never_lost(page: Page) -> None:
     page.keyboard.press("Enter")
     page.locator("#sync-facts p").first.wait_for()
     assert page.evaluate(focused) == "sync-title"
-
-
-@pytest.mark.slow
-def test_on_a_phone_the_chooser_keeps_its_place(browser: Browser) -> None:
-    """Beside it nothing goes away when the search, which has a line of its own, is used."""
-    with screenshots.two_directories() as web:
-        page = browser.new_page(viewport={"width": 390, "height": 800})
-        page.goto(web.address)
-        chooser = page.get_by_label("Directory", exact=True)
-        chooser.select_option("semantic")
-        before = chooser.bounding_box()
-        page.get_by_label("Search memories").fill("xyzzy")
-        expect(page.locator(".empty")).to_contain_text("Nothing here has all of these words")
-        expect(page.get_by_role("button", name="New")).to_be_visible()
-        assert chooser.bounding_box() == before
-        assert before and before["x"] < 20 and before["width"] > 100
-        page.close()
 
 
 @pytest.mark.slow

@@ -24,15 +24,10 @@ from aiaml_server import MemoryBank, Settings
 from aiaml_server.format.filters import Filter, words
 from aiaml_server.format.memory import Memory, parse
 from aiaml_server.moments import instant
-from aiaml_server.storage.derived import folder
-from aiaml_server.storage.inbox import Inbox
-from aiaml_server.storage.operations import operations
 from aiaml_server.storage.store import Store
-from aiaml_server.storage.uses import Uses
 from aiaml_server.web.changes import Changes
 from aiaml_server.web.edits import ADDRESS
 from aiaml_server.web.overview import overview
-from client import NOTE
 from clock import quick
 from machine import as_person, git
 from web_process import HEADER, SECONDS, Answer, Web, one
@@ -285,109 +280,6 @@ def test_a_selection_without_what_went_meanwhile(base: Path) -> None:
         assert post(web, "/api/forget", [DOG, cat]).status == 404
 
 
-# --- what agents asked for, and what is new to the person -----------------------------------------
-
-
-def test_a_memory_is_told_with_its_uses(base: Path) -> None:
-    """How often it was recalled and found, and when last; in the list and alone, as it grows."""
-    with Web(base) as web:
-        assert {each["uses"] for each in web.get("/api/memories")["memories"]} == {None}
-        uses = Uses(base)
-        with uses.kept():
-            uses.note("claude", "think", ["dog"], ["3d4e5f6a"])
-            uses.note("claude", "recall", [], ["3d4e5f6a"])
-        last = list(uses.read())[-1].at
-        seen = {each["id"]: each["uses"] for each in web.get("/api/memories")["memories"]}
-        assert seen["3d4e5f6a"] == {"recalled": 1, "found": 1, "last": last}
-        assert seen["1b2c3d4e"] == {"recalled": 0, "found": 0, "last": None}
-        with uses.kept():
-            uses.note("codex", "recall", [], ["3d4e5f6a"])
-        assert web.get(one(DOG))["uses"]["recalled"] == 2
-        (folder(base) / "uses.jsonl").unlink()
-        (folder(base) / "uses.jsonl").mkdir()
-        assert web.get(one(DOG))["uses"] is None
-
-
-def seen_in(base: Path) -> Inbox:
-    """Return an inbox with everything in a base seen."""
-    inbox = Inbox(base)
-    inbox.see(memory for _, memory in Store(base).scan())
-    return inbox
-
-
-def test_the_page_tells_what_has_expired_and_keeps_the_line(base: Path) -> None:
-    """Other words in a field change nothing of it; the whole file may."""
-    with Web(base) as web:
-        before = web.get(one(PYTHON))
-        assert "until" not in before
-        text = before["text"].replace("]\n---", "]\nuntil: 2020-01-31\n---", 1)
-        put(web, PYTHON, text)
-        shown = web.get(one(PYTHON))
-        assert (shown["until"], shown["expired"]) == ("2020-01-31", True)
-        found = web.get("/api/memories?q=is:expired")
-        assert [each["file"] for each in found["memories"]] == [PYTHON]
-        assert found["memories"][0]["expired"] is True
-        words = {name: shown[name] for name in ("agent", "user", "topics")}
-        assert put(web, PYTHON, {**words, "content": "Something else."}).status == 200
-        assert "\nuntil: 2020-01-31\n" in web.get(one(PYTHON))["text"]
-
-
-def test_what_is_planted_among_the_notes_hides_no_memory(base: Path) -> None:
-    """What was stored is not called refused, and what is new is not told, with the reason."""
-    folder(base, make=True)
-    (folder(base) / "inbox").mkdir()
-    with Web(base, AIAML_INBOX="true") as web:
-        before = web.get("/api/memories")["total"]
-        assert post(web, "/api/memories", {**NOTE, "content": "of my own"}).status == 201
-        assert web.get("/api/memories?q=own")["memories"][0]["new"] is False
-        assert web.get("/api/memories")["total"] == before + 1
-        refused = web.ask("/api/memories?new")
-        assert refused.status == 503
-        assert "inbox is a directory" in refused.json()["error"]
-    assert "Not noted as seen by you" in web.said
-
-
-def test_what_is_new_is_marked_until_it_was_seen(base: Path) -> None:
-    """With the setting alone; by agents, not by the page; and in the version that was looked at."""
-    seen_in(base)
-    with Web(base) as web:
-        assert not any(each["new"] for each in web.get("/api/memories")["memories"])
-    bank = MemoryBank(Settings(base, sync=False))
-    poisoned = bank.remember("codex", "marco", ["dog"], "Max eats everything").file_name
-    with Web(base, AIAML_INBOX="true") as web:
-        assert web.get("/api/status")["inbox"] is True
-        post(web, "/api/memories", {**NOTE, "content": "A word of my own about a dog"})
-        mine = web.get(one(PYTHON))
-        put(web, PYTHON, mine["text"] + "\nMine")
-        for question in ("", "q=dog", "q=agent:codex"):
-            found = web.get(f"/api/memories?new&{question}")
-            assert [each["file"] for each in found["memories"]] == [poisoned]
-            assert (found["total"], found["memories"][0]["new"]) == (1, True)
-        shown = web.get(one(poisoned))
-        text = bank.text(poisoned)
-        bank.edit(poisoned, text, text.replace("everything", "poison"))
-        assert post(web, "/api/seen", {poisoned: shown["version"]}).status == 412
-        assert post(web, "/api/seen", {poisoned: ""}).status == 428
-        now = web.get(one(poisoned))
-        assert now["new"]
-        assert post(web, "/api/seen", {poisoned: now["version"]}).json() == {"seen": 1}
-        assert not web.get(one(poisoned))["new"]
-        assert web.get("/api/memories?new")["total"] == 0
-        other = bank.remember("codex", "marco", ["dog"], "Another").file_name
-        told = web.get("/api/chosen?new")
-        text = bank.text(other)
-        bank.edit(other, text, text.replace("Another", "Worse"))
-        version = {"If-Match": told["version"]}
-        assert web.ask("/api/seen?new", "POST", b"", version).status == 412
-        version = {"If-Match": web.get("/api/chosen?new")["version"]}
-        assert web.ask("/api/seen?new", "POST", b"", version).json() == {"seen": 1}
-        third = bank.remember("codex", "marco", ["dog"], "A third")
-        assert web.get("/api/memories?new")["total"] == 1
-        Inbox(base).see([third])
-        assert web.get("/api/memories?new")["total"] == 0
-    bank.close()
-
-
 # --- all that a question means --------------------------------------------------------------------
 
 
@@ -421,16 +313,6 @@ def test_all_that_a_question_means_goes_and_comes_back(base: Path, environ: dict
     after = {path.name: path.read_bytes() for path in (base / "files").glob("*.md")}
     assert {name: after.get(name) for name in before} == before
     bank.close()
-
-
-def test_what_the_page_forgot_is_an_operation_that_undo_takes_back(base: Path) -> None:
-    """The verb and the page have one list of what a person changed."""
-    with Web(base) as web:
-        assert post(web, "/api/forget", [DOG, PYTHON]).json()["count"] == 2
-    (done,) = operations(base)
-    assert done.verb == "web"
-    assert set(done.files) == {DOG, PYTHON}
-    assert all(before and not after for before, after in done.files.values())
 
 
 def test_an_undo_replaces_nothing(base: Path) -> None:

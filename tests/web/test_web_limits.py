@@ -95,7 +95,9 @@ def test_connections_without_the_token_are_closed_after_some_seconds(web: Web) -
     with ExitStack() as held:
         silent = held.enter_context(connect(web))
         slow = held.enter_context(connect(web, b"GET / HTTP/1.1\r\nHost: "))
-        body = held.enter_context(connect(web, head(web, "POST /api/seen HTTP/1.1", length=9999)))
+        body = held.enter_context(
+            connect(web, head(web, "POST /api/restore HTTP/1.1", length=9999))
+        )
         deaf = held.enter_context(socket.socket())
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         deaf.connect(("127.0.0.1", web.port))

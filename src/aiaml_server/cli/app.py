@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aiaml_server import __version__, toolsets
+from aiaml_server.cli.context import use_directory
 from aiaml_server.errors import AiamlError, InvalidInput, InvalidSetting, StoreError
 from aiaml_server.format.invisible import marked_line
 from aiaml_server.settings import PAGER, VARIABLES
@@ -97,8 +98,6 @@ VERBS = {
     "sync": ("status:sync", "Save what is new now, and exchange it with your other computers."),
     "keep-local": ("keep_local:keep_local", "Keep memories on this computer: they travel no more."),
     "doctor": ("doctor:doctor", "Check everything, and say what to do."),
-    "where": ("status:where", "Show every place and every setting in use."),
-    "dirs": ("dirs:dirs", "List your memory directories, and which clients use them."),
     "toolsets": ("toolsets:toolsets", "List the toolsets that can be served, each with its tools."),
     "import": ("import_:import_", "Bring in memories and notes from other systems."),
     "export": ("export:export", "Write memories to one file, to keep, to read or to take along."),
@@ -126,16 +125,8 @@ GROUPS = (
 )
 """The verbs as a person meets them; those of the last group by their names alone."""
 
-OLD = {
-    "topics": "stats topics", "uses": "stats uses", "where": "status --all", "dirs": "status --all",
-}  # fmt: skip
+OLD = {"topics": "stats topics", "uses": "stats uses"}
 """Verbs that go on working, and what says the same."""
-
-WRITING = (
-    "remember", "edit", "forget", "undo", "restore", "sync", "keep-local", "seen", "tidy", "import",
-    "web",
-)  # fmt: skip
-"""The verbs that say which directory they act on, where a person has several."""
 
 _WORDS = "aiaml.words"
 _TWO_COLUMNS = 56  # what names and meanings need side by side
@@ -260,7 +251,7 @@ _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_
     "--dir",
     "directory",
     metavar="DIR",
-    help="Act on this memory directory, by its path or by its name in `aiaml dirs`.",
+    help="Act on this memory directory instead of that of AIAML_MEMORY_DIR.",
 )
 @click.option("--no-pager", is_flag=True, help="Print long answers without $PAGER, or less.")
 @click.pass_context
@@ -269,13 +260,8 @@ def aiaml(
 ) -> None:
     """Run one verb."""
     verb = context.invoked_subcommand
-    if directory is not None or (verb in WRITING and is_terminal()):
-        from aiaml_server.cli.dirs import choose, tell  # noqa: PLC0415 (reads the files of all clients)
-
-        if directory is not None:
-            choose(directory)
-        if verb in WRITING and not {"-h", "--help"}.intersection(context.meta[_WORDS]):
-            tell()
+    if directory is not None:
+        use_directory(directory)
     if verb in OLD and is_terminal():
         note(dim(f"`aiaml {OLD[verb]}` says this now; `aiaml {verb}` goes on working."))
     if names and context.invoked_subcommand not in ("serve", "demo"):

@@ -263,14 +263,6 @@ def _times(_: click.Context, beginning: str) -> list[Item]:
     return offered(told.items(), beginning)
 
 
-def _directories(_: click.Context, beginning: str) -> list[Item]:
-    """Offer the person's memory directories, by name; anything else may be a path."""
-    from aiaml_server.cli.dirs import known, shown  # noqa: PLC0415 (reads the files of all clients)
-
-    names = offered(((each.name, shown(each.path)) for each in known()), beginning)
-    return names or [Item(beginning, type="dir")]
-
-
 _WORDS: dict[str, Offer] = {
     "ID": _ids, "REV": _revisions, "VERB": _verbs, "TIME": _times, "WORD": _fields,
     "FIELD:VALUE": _fields, "ID|FIELD:VALUE": _ids_or_fields,
@@ -285,7 +277,7 @@ _OPTIONS: dict[str, Offer] = {
     toolsets.OPTION: lambda _, beginning: offered(
         ((name, toolsets.manifest(name).summary) for name in toolsets.OWN), beginning
     ),
-    "--dir": _directories,
+    "--dir": lambda _, beginning: [Item(beginning, type="dir")],
 }
 
 teach(aiaml)

@@ -34,13 +34,18 @@ def settings() -> Settings:
     return with_remote_in_use(Settings.from_environ(os.environ), os.environ)
 
 
-def settings_of(base: Path) -> Settings:
-    """Return the settings of another directory than the one in use.
+def use_directory(path: str) -> None:
+    """Have all that follows act on another memory directory.
 
-    A remote that the environment names is that of the environment's directory alone.
+    A remote that the environment names belongs to the environment's directory. It is not used for
+    another one.
     """
-    environ = {name: value for name, value in os.environ.items() if name != REMOTE}
-    return with_remote_in_use(Settings.from_environ({**environ, BASE: str(base)}), environ)
+    base = Settings.from_environ(os.environ).base
+    chosen = Path(path).expanduser().absolute()
+    os.environ[BASE] = str(chosen)
+    if os.environ.get(REMOTE) and chosen.resolve() != base.resolve():
+        del os.environ[REMOTE]
+        note(f"{REMOTE} is for {base}, so it is not used for {chosen}.")
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
 
@@ -98,25 +98,6 @@ def doctor(only: tuple[str, ...], mend: bool, offline: bool, yes: bool, data: st
     if data:
         out_rows([each.fields() for each in found], data)
     return max((_CODES[each.level] for each in found), default=DONE)
-
-
-def examined() -> tuple[list[Finding], int]:
-    """Make the checks that ask no remote and start no server; return also the exit code."""
-    logging.getLogger("aiaml_server").addHandler(logging.NullHandler())
-    names = [each for each in CHECKS if each not in ("remote", "server")]
-    found = list(_findings(Context(os.environ, offline=True), names, shown=False))
-    passing()
-    return found, max(_CODES[each.level] for each in found)
-
-
-def tell_wrong(found: Sequence[Finding]) -> None:
-    """Print what is not as it should be, and how many checks were made."""
-    wrong = [each for each in found if each.level != "ok"]
-    for _ in _show(wrong):
-        pass
-    right = plural(len(found) - len(wrong), "finding")
-    more = "`aiaml doctor` shows each, asks the remote and tries a server"
-    out(wrapped(f"{right} as it should be; {more}."))
 
 
 def _findings(context: Context, names: Iterable[str], *, shown: bool) -> Iterator[Finding]:

@@ -620,10 +620,6 @@ def _unknown(memory_id: str, known: History, *, there: bool) -> str:
     if there:
         how = "`aiaml sync` puts it there" if settings().sync else "AIAML_ENABLE_SYNC is false"
         return f"memory {memory_id} is there, but not in the history yet: {how}"
-    from aiaml_server.cli.show import told_elsewhere  # noqa: PLC0415 (hardly ever needed)
-
-    if said := told_elsewhere(memory_id):
-        return said
     if not known.head:
         return f"no memory has the id {memory_id}, and there is no history here"
     return f"no memory has or had the id {memory_id}"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from difflib import unified_diff
 from pathlib import Path
@@ -16,7 +14,7 @@ from typing import Any
 import click
 
 from aiaml_server import clients, toolsets
-from aiaml_server.cli import directories
+from aiaml_server.cli.context import use_directory
 from aiaml_server.clients import CLIENTS, Change, Client, ConfigError, Connection, launch
 from aiaml_server.clients.entry import ENTRY, machine
 from aiaml_server.errors import InvalidSetting
@@ -85,8 +83,7 @@ in_project = click.option(
     "--dir",
     "directory",
     metavar="DIR",
-    help="Have the entry, or the hooks, serve the memories of this directory: a path, or a name in "
-    "`aiaml dirs`.",
+    help="Have the entry, or the hooks, serve the memories of this directory.",
 )
 @in_project
 @with_hooks
@@ -120,8 +117,7 @@ def install(
     what to put in by hand is printed. With --hooks, memories that a prompt is
     about come by themselves (docs/hooks.md); nothing else installs hooks.
 
-    A toolset that is named is added to what the entry serves; --only leaves that alone. A second
-    directory gets an entry of its own, as `aiaml-work`; `uninstall` takes out all. In a
+    A toolset that is named is added to what the entry serves; --only leaves that alone. In a
     project's file there is an entry of its own for each toolset, as `aiaml-citations`, which
     starts uvx or the program by its name, so that it works on the computers of all.
 
@@ -143,9 +139,7 @@ def install(
     if listing:
         return _list(data)
     if directory is not None:
-        from aiaml_server.cli.dirs import choose  # noqa: PLC0415 (reads the files of all clients)
-
-        choose(directory)
+        use_directory(directory)
     if hooks:
         return _hooks(names, project, dry_run, served or [DEFAULT])
     variables = _variables(os.environ, served)
@@ -202,31 +196,14 @@ def _connect_own(
     for other in () if there else clients.besides(client, here):
         if other.is_replaced:  # with all that was set for it
             raise ConfigError(path, f"{client.title} {other.what}", other.remedy)
-    name = _entry_for(there, variables)
     more = dict(variables)
-    if not only and toolsets.VARIABLE.name in variables and name in there:
-        had = there[name].get(toolsets.VARIABLE.name) or DEFAULT
+    if not only and toolsets.VARIABLE.name in variables and ENTRY in there:
+        had = there[ENTRY].get(toolsets.VARIABLE.name) or DEFAULT
         both = f"{had},{variables[toolsets.VARIABLE.name]}"
         more[toolsets.VARIABLE.name] = ",".join(toolsets.known(toolsets.OPTION, both))
-    change = clients.connect(client, here, launch.command(_packages(more)), more, name)
+    change = clients.connect(client, here, launch.command(_packages(more)), more)
     installed = clients.located(client, here)[1]
-    return _connect(change, name, installed, more, dry_run, there)
-
-
-def _entry_for(there: Mapping[str, Mapping[str, str]], variables: Mapping[str, str]) -> str:
-    """Return the name of the entry for these variables' directory, of which each has its own."""
-    if ENTRY not in there or BASE not in variables:
-        return ENTRY
-    base = Path(variables[BASE])
-    for name, had in there.items():
-        with suppress(InvalidSetting):  # what cannot be used may be replaced
-            if not directories.alike(directories.base_of(had), base):
-                continue
-        return name
-    plain = unicodedata.normalize("NFKD", base.name).encode("ascii", "ignore").decode()
-    word = re.sub("[^a-z0-9]+", "-", plain.lower()).strip("-")[:24] or "other"
-    names = (f"{ENTRY}-{word}{number}" for number in ["", *range(2, len(there) + 3)])
-    return next(name for name in names if name not in there)
+    return _connect(change, ENTRY, installed, more, dry_run, there)
 
 
 def _connect_project(
@@ -356,12 +333,11 @@ def _hook(client: Client, here: clients.Machine, served: Sequence[str], dry_run:
     """Put hooks of toolsets into a client's settings, for the directory that is chosen or served.
 
     Raises:
-        ConfigError: see `hooked` and `_base_of`.
+        ConfigError: see `hooked`.
     """
-    from aiaml_server.cli.dirs import shown  # noqa: PLC0415 (reads the files of all clients)
     from aiaml_server.cli.hooks import hooked  # noqa: PLC0415 (a verb's rare half)
 
-    worst, base = DONE, os.environ.get(BASE) or _base_of(client)
+    worst, base = DONE, os.environ.get(BASE) or _base_of(client, here)
     for each in served:
         change = hooked(client, here, base, each)
         if change.before == change.after:
@@ -369,30 +345,16 @@ def _hook(client: Client, here: clients.Machine, served: Sequence[str], dry_run:
             continue
         worst = max(worst, _saved(change, "has hooks", dry_run))
     if not dry_run:
-        where = f" in {shown(Path(base))}" if base else ""
+        where = f" in {base}" if base else ""
         said = f"A new session is told what is remembered{where}; AIAML_HOOKS=false turns it off"
         out(wrapped(f"  {said}"))
     return worst
 
 
-def _base_of(client: Client) -> str:
-    """Return the directory that a client's entry serves; empty for the usual one.
-
-    Raises:
-        ConfigError: its entries serve several.
-    """
-    from aiaml_server.cli.dirs import known, shown  # noqa: PLC0415 (reads the files of all clients)
-
-    usual, *others = known()
-    theirs = [each for each in (usual, *others) if client.name in each.clients]
-    if len(theirs) > 1:
-        served = joined([shown(each.path) for each in theirs])
-        raise ConfigError(
-            clients.located(client, machine())[0],
-            f"it has entries for {served}, and hooks are for one directory",
-            f"`aiaml install {client.name} --hooks --dir DIR` says which",
-        )
-    return str(theirs[0].path) if theirs and theirs[0] != usual else ""
+def _base_of(client: Client, here: clients.Machine) -> str:
+    """Return the directory that a client's entry serves; empty for the usual one."""
+    _, there = clients.connected(client, here)
+    return there.get(ENTRY, {}).get(BASE, "")
 
 
 def _saved(change: Change, done: str, dry_run: bool) -> int:
@@ -464,10 +426,6 @@ def _connect(
     if names := variables.get(toolsets.VARIABLE.name):
         only = "; with --only, what is named and no other" if "," in names else ""
         out(wrapped(f"  it serves {joined(names.split(','))}{only}"))
-    if change.new and there:
-        beside = f"as {entry}, beside {joined([*there])}, which goes on as it was"
-        remedy = f"for this one alone, `aiaml uninstall {client.name}` first"
-        out(wrapped(f"  {beside}, since an entry serves one directory; {remedy}"))
     _tell_besides(client)
     out(wrapped(f"  {client.then.format(name=entry)}"))
     return DONE

@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from aiaml_server.cli import directories
 from aiaml_server.cli.context import REMOTE
 from aiaml_server.clients import connections
 from aiaml_server.clients.entry import machine
@@ -80,7 +79,7 @@ def set_up(setting: Settings, address: str, *, yes: bool) -> Settings:
     note(f"It answers. From their next start, servers that keep memories in {setting.base} use it.")
     if survey.on_one_disk(setting):
         note(f"But {survey.ONE_DISK}.")
-    for exception in _exceptions(setting.base):
+    for exception in _exceptions():
         note(f"But not {exception}.")
     if os.environ.get(REMOTE):
         note(wrapped(f"But {REMOTE} is set here, and where it is set, it wins.", err=True))
@@ -113,14 +112,11 @@ def _made(address: str, base: Path) -> str:
     return str(path)
 
 
-def _exceptions(base: Path) -> Iterator[str]:
-    """Say which entries of clients have another directory, or a remote of their own."""
+def _exceptions() -> Iterator[str]:
+    """Say which entries of clients name a remote of their own."""
     for one in connections(machine()):
-        for path in directories.served_by(one):
-            if not directories.alike(path, base):
-                yield f"{one.client.title}, whose entry {one.name} is for {path}"
-            elif REMOTE in one.variables:
-                yield f"{one.client.title}, whose entry {one.name} has {REMOTE} ({one.path})"
+        if one.connected and REMOTE in one.variables:
+            yield f"{one.client.title}, whose entry {one.name} has {REMOTE} ({one.path})"
 
 
 def _agree(setting: Settings, refs: Mapping[str, str], *, yes: bool) -> None:

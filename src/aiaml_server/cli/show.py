@@ -5,18 +5,15 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, suppress
-from dataclasses import replace
-from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from aiaml_server.cli.context import opened, settings
+from aiaml_server.cli.context import opened
 from aiaml_server.cli.filtering import Part, filtered, paged
 from aiaml_server.cli.picking import choose
 from aiaml_server.cli.rows import NARROW, Layout, filled, print_lines
-from aiaml_server.errors import AiamlError, InvalidInput
+from aiaml_server.errors import InvalidInput
 from aiaml_server.format import bm25
 from aiaml_server.format.bm25 import Answer, Question
 from aiaml_server.format.filters import Filter, of_shell
@@ -240,26 +237,11 @@ def found_by(bank: MemoryBank, memory_id: str) -> list[tuple[str, Memory]]:
     """Return every memory that a person's (shortened) id names, with its file's name.
 
     Raises:
-        Ended: there is none; where one is in another directory, the sentence says so.
+        Ended: there is none.
     """
     if found := bank.find(memory_id):
         return found
-    raise Ended(told_elsewhere(memory_id) or _unknown(memory_id))
-
-
-def told_elsewhere(memory_id: str) -> str:
-    """Say in which other directory a memory is, and what to type; empty where it is in none."""
-    from aiaml_server.bank import MemoryBank  # noqa: PLC0415 (loaded by whoever asks)
-    from aiaml_server.cli.dirs import known  # noqa: PLC0415 (reads the files of all clients)
-
-    for place in known()[1:]:
-        to_read = replace(settings(), base=place.path, remote="", sync=False)
-        with closing(MemoryBank(to_read, lasting=False)) as bank, suppress(AiamlError):
-            if bank.find(memory_id):
-                program, _, verb = click.get_current_context().command_path.partition(" ")
-                command = f"{program} --dir {quote(place.name)} {verb} {memory_id}"
-                return f"memory {memory_id} is in {place.name}: `{command}`"
-    return ""
+    raise Ended(_unknown(memory_id))
 
 
 def _unknown(memory_id: str) -> str:

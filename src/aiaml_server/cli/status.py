@@ -1,27 +1,22 @@
-"""`status`, `sync` and `where`: how things stand, and where they are."""
+"""`status` and `sync`: how things stand."""
 
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from aiaml_server import toolsets
-from aiaml_server.cli.context import REMOTE, settings
-from aiaml_server.errors import AiamlError, InvalidSetting, NotOurs, Nowhere, Occupied
+from aiaml_server.cli.context import settings
+from aiaml_server.errors import AiamlError, InvalidSetting, Occupied
 from aiaml_server.moments import ago, instant, now
 from aiaml_server.settings import Settings, without_password
 from aiaml_server.storage.chosen import chosen_remote
-from aiaml_server.storage.derived import cache_directory, key_file
 from aiaml_server.sync import Problem, Progress, Status, once, with_remote_in_use
-from aiaml_server.sync.survey import ONE_DISK, directory_of, on_one_disk
+from aiaml_server.sync.survey import ONE_DISK, on_one_disk
 from aiaml_server.terminal import (
     DONE,
     NOTHING,
@@ -31,7 +26,6 @@ from aiaml_server.terminal import (
     as_json,
     bold,
     dim,
-    in_bytes,
     joined,
     note,
     out,
@@ -69,11 +63,8 @@ _HOSTED = "Whoever hosts that can read them"
 
 
 @click.command("status")
-@click.option(
-    "--all", "everything", is_flag=True, help="Also every directory, place and setting, and checks."
-)
 @as_json
-def status(everything: bool, json: bool) -> int:
+def status(json: bool) -> int:
     """Show how sync stands, and what to do where it fails.
 
     Nothing is sent: ahead and behind are counted against the remote as it was last seen. The exit
@@ -82,43 +73,15 @@ def status(everything: bool, json: bool) -> int:
     \b
     Examples:
       aiaml status
-      aiaml status --all
       aiaml status --json
     """
     standing = Standing.now(settings())
-    if not json:
-        for line in standing.lines():
-            out(wrapped(line))
-    if everything:
-        return _status_of_all(standing, json=json)
     if json:
         out_json(standing.fields())
+    else:
+        for line in standing.lines():
+            out(wrapped(line))
     return standing.code
-
-
-def _status_of_all(standing: Standing, *, json: bool) -> int:
-    """Tell what `dirs`, `where` and `doctor` do, but for the checks that take long."""
-    from aiaml_server.cli import dirs, doctor  # noqa: PLC0415 (for this alone)
-
-    if json:
-        found, code = doctor.examined()
-        out_json(
-            {
-                **standing.fields(),
-                "directories": dirs.described(),
-                **_everything(standing.settings),
-                "findings": [each.fields() for each in found],
-            }
-        )
-        return max(standing.code, code)
-    out(f"\n{bold('Directories')}")
-    dirs.tell_all()
-    out(f"\n{bold('Places')}")
-    _tell_everything(standing.settings)
-    out(f"\n{bold('Checks')}")
-    found, code = doctor.examined()
-    doctor.tell_wrong(found)
-    return max(standing.code, code)
 
 
 @dataclass(frozen=True)
@@ -257,6 +220,7 @@ class Standing:
         last, found = self.last, self.survey
         remote = self.settings.remote
         return {
+            "directory": str(self.settings.base),
             "sync": self.settings.sync,
             "remote": without_password(remote) if remote else None,
             "on_one_disk": on_one_disk(self.settings),
@@ -449,134 +413,3 @@ class Told(Progress):
         first, *rest = parts
         words = [f"{plural(first[0], 'memory')} {first[1]}"]
         return joined([*words, *(f"{number:,} {what}" for number, what in rest)])
-
-
-# --- where --------------------------------------------------------------------------------------
-
-
-@click.command("where")
-@as_json
-def where(json: bool) -> None:
-    """Show every place and every setting in use.
-
-    \b
-    Examples:
-      aiaml where
-      aiaml where --json
-    """
-    if json:
-        out_json(_everything(settings()))
-    else:
-        _tell_everything(settings())
-
-
-def _everything(setting: Settings) -> dict[str, Any]:
-    return {"paths": [each.fields() for each in _places(setting)], "settings": _sources(setting)}
-
-
-def _tell_everything(setting: Settings) -> None:
-    for place in _places(setting):
-        out(f"{bold(str(place.path))}")
-        out(wrapped(f"    {place.what}{place.size_in_words}"))
-    out()
-    out("Settings (environment variables):")
-    sources = _sources(setting)
-    wide = max(len(each["variable"]) for each in sources) + 1
-    for each in sources:
-        line = f"    {each['variable']:{wide}}  {each['value']}  {dim('(' + each['source'] + ')')}"
-        out(wrapped(line, hang=4))
-    out()
-    no_more = "The log goes to standard error, and nowhere else; there is no configuration file."
-    out(wrapped(no_more))
-
-
-@dataclass(frozen=True)
-class _Place:
-    path: Path
-    what: str
-    count: int | None = None
-    size: int | None = None
-
-    @property
-    def size_in_words(self) -> str:
-        if self.size is None:
-            return "; not there yet"
-        count = f"{plural(self.count, 'memory')}, " if self.count is not None else ""
-        return f": {count}{in_bytes(self.size)}"
-
-    def fields(self) -> dict[str, Any]:
-        told = {"path": str(self.path), "what": self.what, "there": self.size is not None}
-        counts = {} if self.count is None else {"memories": self.count}
-        return {**told, "bytes": self.size, **counts}
-
-
-def _places(setting: Settings) -> Iterator[_Place]:
-    base = setting.base
-    address = f", exchanged with {without_password(setting.remote)}" if setting.remote else ""
-    yield _Place(base, "everything", size=_size(base))
-    files = base / "files"
-    names = [each for each in files.glob("*.md") if not each.name.startswith(".")]
-    yield _Place(files, "the memories", len(names), _size(files))
-    history = f"their history in git{address}"
-    with suppress(NotOurs):  # `doctor` names what is in the way
-        directory = directory_of(base)
-        yield _Place(directory, history, size=_size(directory))
-    for name, what in {
-        ".gitignore": "what git leaves alone",
-        ".gitattributes": "that git keeps memories byte for byte",
-        ".index": "what makes search fast, what agents asked for, what is new; safe to delete",
-        ".keep-local": "which memories stay on this computer",
-        ".sync-status.json": "how sync went last; `aiaml status` tells it",
-        ".lock": "one writer at a time",
-        ".sync.lock": "one sync at a time",
-    }.items():
-        yield _Place(base / name, what, size=_size(base / name))
-    with suppress(Nowhere):
-        state, cache = key_file(), cache_directory()
-        yield _Place(state, "your key, which names your folder in .index", size=_size(state))
-        yield _Place(cache, "what a server answers first; safe to delete", size=_size(cache))
-
-
-def _size(path: Path) -> int | None:
-    """Return how many bytes lie there; None where nothing does."""
-    try:
-        if not path.is_dir():
-            return path.lstat().st_size
-    except OSError:
-        return None
-    total = 0
-    for directory, _, names in os.walk(path):
-        for name in names:
-            total += _size(Path(directory) / name) or 0
-    return total
-
-
-def _sources(setting: Settings) -> list[dict[str, str]]:
-    values = {
-        each.name: (without_password(value) or "none") if each.secret else value
-        for each, value in setting.by_variable()
-    }
-    served = toolsets.VARIABLE.value(os.environ)
-    values[toolsets.VARIABLE.name] = ", ".join(served)
-    for each in (each for name in served for each in toolsets.manifest(name).variables):
-        given = os.environ.get(each.name) or each.default or "none"
-        values.setdefault(each.name, "***" if each.secret and given != "none" else given)
-    return [
-        {"variable": name, "value": _shown(value), "source": _source(name, value, setting)}
-        for name, value in values.items()
-    ]
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:g}"
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _source(name: str, value: object, setting: Settings) -> str:
-    if os.environ.get(name):
-        return "from the environment"
-    if name == REMOTE and value != "none":
-        chosen = chosen_remote(setting.base)
-        return "chosen by `aiaml sync --setup`" if chosen else "as last used here"
-    return "the default"

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Iterable
-from functools import partial
 
 import click
 
-from aiaml_server import toolsets
-from aiaml_server.cli.context import settings, settings_of
-from aiaml_server.cli.dirs import known
-from aiaml_server.toolset import Note, at
+from aiaml_server.cli.context import settings
 
 
 @click.command("web")
@@ -39,9 +33,6 @@ def web(port: int | None, no_browser: bool, idle: float) -> int:
     is led there by a file that you alone can read; one that may not read it either (some in a
     flatpak, or on Windows beside WSL) is given the address by you.
 
-    Where you have several memory directories (`aiaml dirs`), the page can show another one; and
-    what toolsets keep, to be read: of you, and of the repository around the working directory.
-
     Ctrl-C ends it. So does a closed or forgotten page: see `--idle`.
 
     \b
@@ -53,19 +44,4 @@ def web(port: int | None, no_browser: bool, idle: float) -> int:
         raise click.BadParameter("it must be a number of minutes", param_hint="--idle")
     from aiaml_server.web.service import serve  # noqa: PLC0415 (starlette and uvicorn: 0.3 s)
 
-    own, *others = known()
-    if others:
-        pages = [(own.name, settings()), *((each.name, settings_of(each.path)) for each in others)]
-    else:
-        pages = [("", settings())]
-    shelves = {}  # of each toolset of ours that can be used here, what shows what it keeps
-    for name in toolsets.OWN:
-        manifest = toolsets.manifest(name)
-        if manifest.notes and not toolsets.missing(manifest):
-            shelves[name] = partial(_notes, manifest.notes)
-    return serve(pages, shelves, port, browser=not no_browser, idle=idle * 60)
-
-
-def _notes(place: str) -> Iterable[Note]:
-    found: Iterable[Note] = at(place)(os.environ)
-    return found
+    return serve(settings(), port, browser=not no_browser, idle=idle * 60)

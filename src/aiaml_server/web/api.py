@@ -7,7 +7,6 @@ from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -15,7 +14,7 @@ from starlette.routing import Route
 
 from aiaml_server.errors import AiamlError, MalformedFile
 from aiaml_server.format.bm25 import Answer, explained
-from aiaml_server.format.memory import Memory, parse, usual_user
+from aiaml_server.format.memory import parse, usual_user
 from aiaml_server.format.scorer import Hit
 from aiaml_server.sync import Status, once, survey, with_remote_in_use
 from aiaml_server.web.asked import number, question
@@ -24,7 +23,7 @@ from aiaml_server.web.choice import Choice
 from aiaml_server.web.overview import overview
 from aiaml_server.web.pages import Json
 from aiaml_server.web.past import LATELY
-from aiaml_server.web.places import File, Place, Places, memories
+from aiaml_server.web.places import File, Place, memories
 from aiaml_server.web.shown import excerpt, head, title, version_of, whole
 
 PAGE = 50  # memories
@@ -32,10 +31,10 @@ TITLES = 8  # of what is chosen as a whole
 
 
 class Api:
-    """The page's questions, answered from the person's directories."""
+    """The page's questions, answered from the memory directory."""
 
-    def __init__(self, places: Places, choice: Choice, streams: Streams) -> None:
-        self._places = places
+    def __init__(self, place: Place, choice: Choice, streams: Streams) -> None:
+        self._place = place
         self._choice = choice
         self._streams = streams
 
@@ -49,7 +48,6 @@ class Api:
             Route("/api/overview", self._overview, methods=["GET"]),
             Route("/api/lately", self._lately, methods=["GET"]),
             Route("/api/forgotten", self._forgotten, methods=["GET"]),
-            Route("/api/directories", self._directories, methods=["GET"]),
             Route("/api/status", self._status, methods=["GET"]),
             Route("/api/sync", self._sync, methods=["POST"]),
             Route("/api/events", self._events, methods=["GET"]),
@@ -82,7 +80,6 @@ class Api:
             words += answer.question.phrases if answer else ()
             return {
                 **head(file, memory),
-                **self._known(file, memory),
                 "version": version_of(text),
                 "excerpt": excerpt(memory.content, words),
                 "score": hit.relevance_score if hit else None,
@@ -95,82 +92,57 @@ class Api:
         """Tell of all that a question means: how many, the first titles, and a version."""
         files = self._choice.files(request)
         titles = [title(each.content) for each in memories(files[:TITLES])]
-        version = self._choice.version(request, files)
+        version = self._choice.version(files)
         return Json({"count": len(files), "titles": titles, "version": version})
 
-    def _known(self, file: File, memory: Memory) -> dict[str, Any]:
-        """Return what is noted of a memory beside it: its uses, and whether it is new."""
-        new, uses = False, None
-        with suppress(OSError):  # then none is marked; who asks for the new ones is told why
-            new = file.place.bank.inbox.kept and self._choice.is_new(file)
-        with suppress(AiamlError, OSError):  # then nothing is told of its uses
-            noted = file.place.bank.uses.summary()
-            uses = noted.uses_of(memory.id) if noted.tools else None
-        return {"uses": uses, "new": new}
-
     def _overview(self, request: Request) -> Response:
-        return Json(overview(self._places.one(request).bank, *question(request)))
+        return Json(overview(self._place.bank, *question(request)))
 
     # --- one memory ---------------------------------------------------------------------------
 
     def _memory(self, request: Request) -> Response:
-        file = self._places.file_in(request)
-        text = file.text
-        return Json({**whole(file, text), **self._known(file, parse(text))})
+        file = self._place.file_in(request)
+        return Json(whole(file, file.text))
 
     # --- what was, and what happens -----------------------------------------------------------
 
     def _versions(self, request: Request) -> Response:
-        file = self._places.file_in(request)
-        return Json([{**each, **file.told} for each in file.place.past.versions(file.name)])
+        file = self._place.file_in(request)
+        return Json(self._place.past.versions(file.name))
 
-    def _lately(self, request: Request) -> Response:
-        place = self._places.one(request)
-        return Json(_in_files(place, place.past.lately()[:LATELY]))
+    def _lately(self, _: Request) -> Response:
+        return Json(self._place.past.lately()[:LATELY])
 
-    def _forgotten(self, request: Request) -> Response:
-        place = self._places.one(request)
-        return Json(_in_files(place, place.past.forgotten()))
+    def _forgotten(self, _: Request) -> Response:
+        return Json(self._place.past.forgotten())
 
-    # --- the directories ----------------------------------------------------------------------
+    # --- sync ---------------------------------------------------------------------------------
 
-    def _directories(self, _: Request) -> Response:
-        """Tell which there are, that in use first."""
-        banks = {each.name: each.bank for each in self._places.all}
-        return Json([{"name": name, "path": str(bank.base), "problem": bank.problem}
-                     for name, bank in banks.items()])  # fmt: skip
-
-    def _status(self, request: Request) -> Response:
-        settings = self._places.one(request).settings
+    def _status(self, _: Request) -> Response:
+        settings = self._place.settings
         status = Status.read(settings.base)
         held_back = {path: why.sentence for path, why in status.kept_out.items()}
         told = {**asdict(status), "held_back": held_back}
         remote = settings if settings.remote else with_remote_in_use(settings, {})
         told["on_one_disk"] = survey.on_one_disk(remote)
-        kept = {"sync": settings.sync, "inbox": settings.inbox, "me": self._me(request)}
+        kept = {"sync": settings.sync, "me": self._me()}
         return Json({**kept, "base": str(settings.base), **told})
 
-    def _me(self, request: Request) -> str:
+    def _me(self) -> str:
         """Return whom a new memory is likely about, as `aiaml remember` has it."""
         with suppress(AiamlError):  # who asks for the memories is told why
-            newest = self._places.one(request).bank.newest()
+            newest = self._place.bank.newest()
             return usual_user(memory for _, memory in islice(newest, 25))
         return ""
 
     def _sync(self, request: Request) -> Response:
         """Do a round of sync now, and tell how it stands after it."""
-        settings = self._places.one(request).settings
+        settings = self._place.settings
         once(settings if settings.remote else with_remote_in_use(settings, {}))
         return self._status(request)
 
-    async def _events(self, request: Request) -> Response:
+    async def _events(self, _: Request) -> Response:
         if self._streams.open >= MOST_STREAMS:
             raise HTTPException(503, "the page is seen in too many windows; it looks now and then")
-        place = await run_in_threadpool(self._places.one, request)
-        events = self._streams.events(place.changes)
+        events = self._streams.events(self._place.changes)
         return StreamingResponse(events, media_type="text/event-stream")
-
-
-def _in_files(place: Place, told: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return what git remembers of a directory, each with its file as the page calls it."""
-    return [{**each, **File(place, each["file"]).told} for each in told]

@@ -12,10 +12,8 @@ from starlette.requests import Request
 from aiaml_server.errors import ChangedMeanwhile
 from aiaml_server.format.bm25 import Answer
 from aiaml_server.format.scorer import Hit
-from aiaml_server.storage.inbox import digest
-from aiaml_server.storage.store import Stamp
 from aiaml_server.web.asked import json_in, question
-from aiaml_server.web.places import File, Places
+from aiaml_server.web.places import File, Place
 
 
 class Chosen(NamedTuple):
@@ -33,11 +31,10 @@ class Chosen(NamedTuple):
 
 
 class Choice:
-    """Finds them in one of the person's directories."""
+    """Finds them in the memory directory."""
 
-    def __init__(self, places: Places) -> None:
-        self._places = places
-        self._digests: dict[str, tuple[Stamp, bytes]] = {}  # of files that have settled
+    def __init__(self, place: Place) -> None:
+        self._place = place
 
     def part(self, request: Request, first: int = 0, last: int | None = None) -> Chosen:
         """Return what a question means, and a part of it, in its order.
@@ -47,23 +44,15 @@ class Choice:
             StoreError: the directory cannot be read.
         """
         wanted, asked = question(request)
-        place = self._places.one(request)
-        new = "new" in request.query_params
-        some = slice(None) if new else slice(first, last)
-        found: list[tuple[File, Hit | None]]
-        answer = None
+        place, some = self._place, slice(first, last)
         if asked:
             answer = place.bank.ask(asked, wanted, some)
-            total = answer.found.total
-            found = [(File(place, hit.file_name), hit) for hit in answer.found.hits]
-        else:
-            names = [name for _, name in place.bank.dated(wanted)]
-            total = len(names)
-            found = [(File(place, name), None) for name in names[some]]
-        if new:
-            found = [each for each in found if self.is_new(each[0])]
-            total, found = len(found), found[first:last]
-        return Chosen(total, found, answer)
+            found = answer.found
+            return Chosen(
+                found.total, [(File(place, hit.file_name), hit) for hit in found.hits], answer
+            )
+        names = [name for _, name in place.bank.dated(wanted)]
+        return Chosen(len(names), [(File(place, name), None) for name in names[some]], None)
 
     def files(self, request: Request) -> list[File]:
         """Return the files of all memories that a question means."""
@@ -78,48 +67,19 @@ class Choice:
             HTTPException: the body is neither, or it is not said which were told of.
         """
         if text:
-            return [self._places.file(each) for each in json_in(text, list)]
+            return [self._place.file(each) for each in json_in(text, list)]
         told = request.headers.get("if-match")
         if not told:
             raise HTTPException(428, "it must be said, as If-Match, which memories were told of")
         files = self.files(request)
-        if told != self.version(request, files):
+        if told != self.version(files):
             raise ChangedMeanwhile("what was chosen")
         return files
 
-    def version(self, request: Request, files: Iterable[File]) -> str:
-        """Return by what the memories that a question means are known.
-
-        Where only new ones were asked for, to what each says as well.
-        """
+    @staticmethod
+    def version(files: Iterable[File]) -> str:
+        """Return by what the memories that a question means are known."""
         summed = hashlib.sha256()
         for file in files:
-            summed.update(file.path.encode("utf-8", "surrogatepass") + b"\0")
-            if "new" in request.query_params:
-                summed.update(self._digest(file) or b"")
+            summed.update(file.name.encode("utf-8", "surrogatepass") + b"\0")
         return summed.hexdigest()
-
-    def is_new(self, file: File) -> bool:
-        """Say whether the person has not seen what this file says now.
-
-        Raises:
-            OSError: what was noted cannot be read.
-        """
-        known = self._digest(file)
-        return known is not None and not file.place.bank.inbox.has(known)
-
-    def _digest(self, file: File) -> bytes | None:
-        """Return the digest of a memory, read only where its file has changed."""
-        stamp = file.place.bank.stamp(file.name)
-        if stamp is None:
-            self._digests.pop(file.path, None)
-            return None
-        before = self._digests.get(file.path)
-        if before and before[0] == stamp:
-            return before[1]
-        for _, memory in file.place.bank.read([file.name]):
-            found = digest(memory)
-            if stamp.settled:
-                self._digests[file.path] = stamp, found
-            return found
-        return None

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import secrets
 import subprocess
 import sys
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from typing import Any
@@ -24,17 +22,14 @@ from aiaml_server.exchange.shapes import line_of
 from aiaml_server.format.memory import must_be, parse
 from aiaml_server.rendering.html import safe_html
 from aiaml_server.settings import BASE, wrong_remote
-from aiaml_server.storage.operations import recorded
 from aiaml_server.storage.store import MAX_FILE, Stamp
 from aiaml_server.terminal import DONE, UNANSWERED
 from aiaml_server.web.asked import MAX_BODY, body, is_large, json_in
 from aiaml_server.web.choice import Choice
 from aiaml_server.web.pages import Json, problem
-from aiaml_server.web.places import File, Place, Places, memories
+from aiaml_server.web.places import File, Place, memories
 from aiaml_server.web.shown import whole
 from aiaml_server.web.writing import Words, new_memory, with_line_ends, with_words
-
-log = logging.getLogger(__name__)
 
 _UNDONE = 4  # that can be undone, each as a whole
 ADDRESS = "must be an address that git takes, or a directory's whole path"
@@ -43,10 +38,10 @@ Work = Callable[[Request, str], Response]
 
 
 class Edits:
-    """The page's changes, each made in the memory's own directory."""
+    """The page's changes, each checked against the version that it changes."""
 
-    def __init__(self, places: Places, choice: Choice) -> None:
-        self._places = places
+    def __init__(self, place: Place, choice: Choice) -> None:
+        self._place = place
         self._choice = choice
         self._undone: dict[str, dict[File, str]] = {}  # what each of the last ones deleted
         self._turn = asyncio.Lock()  # a body takes many times its size, until it is answered
@@ -62,7 +57,6 @@ class Edits:
             self._route("/api/forget", "POST", self._forget_all, MAX_BODY),
             self._route("/api/restore", "POST", self._restore, MAX_BODY),
             self._route("/api/undo", "POST", self._undo),
-            self._route("/api/seen", "POST", self._see, MAX_BODY),
             self._route("/api/remote", "POST", self._choose_remote),
             self._route("/api/export", "POST", self._export, MAX_BODY),
             self._route("/api/preview", "POST", lambda _, text: Json({"html": safe_html(text)})),
@@ -77,44 +71,36 @@ class Edits:
                     await held.enter_async_context(self._large)
                 text = await body(request, most)
                 await held.enter_async_context(self._turn)
-                return await run_in_threadpool(done, request, text)
-
-        def done(request: Request, text: str) -> Response:
-            with recorded("web", log.warning):
-                return work(request, text)
+                return await run_in_threadpool(work, request, text)
 
         return Route(path, answer, methods=[method])
 
-    def _store(self, request: Request, text: str) -> Response:
-        place = self._places.one(request)
+    def _store(self, _: Request, text: str) -> Response:
         words = _words(json_in(text, dict))
-        bank = place.kept()
+        bank = self._place.kept()
         memory = bank.add(new_memory(words._asdict()))
-        bank.own(memory)
-        ((name, _), *_) = bank.find(memory.id)
-        file = File(place, name)
+        name = bank.find(memory.id)[0][0]
+        file = File(self._place, name)
         return Json({**whole(file, file.text), "secret": bank.secret_in(memory)}, 201)
 
     def _edit(self, request: Request, text: str) -> Response:
         """Take a file's whole text; or, as JSON, the words of a memory."""
-        file = self._places.file_in(request)
+        file = self._place.file_in(request)
         before = file.current(request.headers.get("if-match"))
         if request.headers.get("content-type", "").startswith("application/json"):
             after = with_words(before, _words(json_in(text, dict)))
         else:
             after = with_line_ends(before, text)
         if after != before:
-            bank = file.place.kept()
-            bank.own(bank.edit(file.name, before, after))
+            self._place.kept().edit(file.name, before, after)
         return Json(whole(file, after))
 
     def _forget(self, request: Request) -> Response:
         """Delete a memory, after having git keep what git may keep."""
-        file = self._places.file_in(request)
+        file = self._place.file_in(request)
         text = file.current(request.headers.get("if-match"))
-        with recorded("web", log.warning):
-            kept = _forget({file: text})
-        return Json({"forgotten": file.path, "kept": kept == {file}})
+        kept = self._forget_files({file: text})
+        return Json({"forgotten": file.name, "kept": kept == {file}})
 
     def _forget_all(self, request: Request, text: str) -> Response:
         """Delete the files that are listed, or meant; what they held is kept for an undo."""
@@ -125,7 +111,7 @@ class Edits:
         problem = ""
         kept: set[File] = set()
         try:
-            kept = _forget(texts)
+            kept = self._forget_files(texts)
         except (ChangedMeanwhile, StoreError) as error:
             if all(map(_stamp, texts)):
                 raise
@@ -137,12 +123,17 @@ class Edits:
             {
                 "count": len(gone),
                 # All of a filter's would be too much.
-                "forgotten": {file.path: each for file, each in gone.items()} if text else None,
+                "forgotten": {file.name: each for file, each in gone.items()} if text else None,
                 "kept": kept >= set(gone),
                 "undo": undo,
                 "problem": problem,
             }
         )
+
+    def _forget_files(self, texts: Mapping[File, str]) -> set[File]:
+        """Delete files, each with the text that it holds; return those that git's history keeps."""
+        kept = self._place.kept().forget({file.name: text for file, text in texts.items()})
+        return {File(self._place, name) for name in kept or ()}
 
     def _undo(self, _: Request, text: str) -> Response:
         """Bring back all that was forgotten together; what stands there by now is not replaced."""
@@ -157,24 +148,9 @@ class Edits:
         del self._undone[undo]
         return Json({"restored": back})
 
-    def _see(self, request: Request, text: str) -> Response:
-        """Note that the person has seen memories in the versions that were shown; or all meant."""
-        if text:
-            shown = json_in(text, dict)
-            pairs = [(self._places.file(path), version) for path, version in shown.items()]
-            found = [(file.place, parse(file.current(version))) for file, version in pairs]
-        else:
-            files = self._choice.said(request, text)
-            found = [(file.place, memory) for file in files for memory in memories([file])]
-        seen = 0
-        for place in {place: None for place, _ in found}:
-            its = [memory for other, memory in found if other is place]
-            seen += place.bank.inbox.see(its)
-        return Json({"seen": seen})
-
     def _restore(self, _: Request, text: str) -> Response:
         """Give files texts that they once had: those that are gone, or an earlier version."""
-        wanted = {self._places.file(path): after for path, after in json_in(text, dict).items()}
+        wanted = {self._place.file(name): after for name, after in json_in(text, dict).items()}
         for file, after in wanted.items():
             if not isinstance(after, str):
                 raise InvalidInput(file.name, "must be a text")
@@ -189,9 +165,9 @@ class Edits:
                 history = [each["text"] for each in file.place.past.versions(file.name)]
             if after != before:
                 bank.restore(file.name, before, after, history)
-        return Json({"restored": [file.path for file in wanted]})
+        return Json({"restored": [file.name for file in wanted]})
 
-    def _choose_remote(self, request: Request, text: str) -> Response:
+    def _choose_remote(self, _: Request, text: str) -> Response:
         """Have `aiaml sync --setup` choose where copies are kept, and return what it says."""
         asked = json_in(text, dict)
         address = asked.get("address")
@@ -206,7 +182,7 @@ class Edits:
         done = subprocess.run(  # noqa: S603 (no shell, and one word)
             words,
             cwd=sys.prefix,  # where nobody has put another `aiaml_server`
-            env={**os.environ, BASE: str(self._places.one(request).settings.base)},
+            env={**os.environ, BASE: str(self._place.settings.base)},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
@@ -233,18 +209,6 @@ def _present(file: File) -> str | None:
 
 def _stamp(file: File) -> Stamp | None:
     return file.place.bank.stamp(file.name)
-
-
-def _forget(texts: Mapping[File, str]) -> set[File]:
-    """Delete files, each with the text that it holds; return those that git's history keeps."""
-    by_place: defaultdict[Place, dict[str, str]] = defaultdict(dict)
-    for (place, name), text in texts.items():
-        by_place[place][name] = text
-    return {
-        File(place, name)
-        for place, its in by_place.items()
-        for name in place.kept().forget(its) or ()
-    }
 
 
 def _words(said: dict[str, Any]) -> Words:

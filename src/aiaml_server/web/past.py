@@ -106,11 +106,11 @@ def _changed(before: str | None, after: str | None) -> dict[str, Any]:
     }
 
 
-_HEAD = ("topics", "agent", "user", "until")
+_HEAD = ("topics", "agent", "user")
 
 
 def _head(memory: Memory) -> tuple[str, ...]:
-    return ", ".join(memory.topics), memory.agent, memory.user, memory.until
+    return ", ".join(memory.topics), memory.agent, memory.user
 
 
 def _fields(change: Change) -> dict[str, Any]:

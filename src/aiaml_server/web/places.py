@@ -1,9 +1,9 @@
-"""The directories that the page shows: that in use, and the others that the person has."""
+"""The memory directory that the page shows, and the files in it."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
@@ -22,19 +22,17 @@ from aiaml_server.web.shown import version_of
 
 
 class Place:
-    """One directory. Looking at it changes nothing in it.
+    """The memory directory. Looking at it changes nothing in it.
 
     Attributes:
-        name: as `aiaml dirs` has it; empty where there is only one.
         settings: which one, and how it is kept.
         bank: what is in it.
         past: what git remembers of it.
         changes: what happens in it.
     """
 
-    def __init__(self, name: str, settings: Settings, stack: ExitStack) -> None:
+    def __init__(self, settings: Settings, stack: ExitStack) -> None:
         """Take a directory; `stack` ends what is begun for it."""
-        self.name = name
         self.settings = settings
         self.bank = MemoryBank(settings, told=note)
         self.past = Past(self.bank)
@@ -53,23 +51,28 @@ class Place:
                 self._kept = True
         return self.bank
 
+    def file(self, name: object) -> File:
+        """Return the file of a name.
+
+        Raises:
+            FileNotFoundError: no memory may have that name.
+        """
+        return File(self, name_of(name))
+
+    def file_in(self, request: Request) -> File:
+        """Return the file whose name stands in the address.
+
+        Raises:
+            FileNotFoundError: there can be no such memory.
+        """
+        return self.file(request.path_params["name"])
+
 
 class File(NamedTuple):
-    """A file that may hold a memory, in one of the directories."""
+    """A file that may hold a memory."""
 
     place: Place
     name: str
-
-    @property
-    def path(self) -> str:
-        """What the page calls it: its name, behind its directory's where there are several."""
-        return f"{self.place.name}/{self.name}" if self.place.name else self.name
-
-    @property
-    def told(self) -> dict[str, str]:
-        """What the page is told of it: its path, and its directory where there are several."""
-        directory = {"directory": self.place.name} if self.place.name else {}
-        return {"file": self.path, **directory}
 
     @property
     def text(self) -> str:
@@ -104,55 +107,10 @@ def memories(files: Iterable[File]) -> Iterator[Memory]:
             yield memory
 
 
-class Places:
-    """Finds directories, and files in them, by what the page calls them."""
-
-    def __init__(self, places: Sequence[Place]) -> None:
-        self._by_name = {each.name: each for each in places}
-
-    @property
-    def all(self) -> list[Place]:
-        """All directories, that in use first."""
-        return list(self._by_name.values())
-
-    def one(self, request: Request) -> Place:
-        """Return the directory that a request names, or that in use.
-
-        Raises:
-            HTTPException: there is none of that name.
-        """
-        name = request.query_params.get("directory") or self.all[0].name
-        if name not in self._by_name:
-            raise HTTPException(404, "there is no such directory; `aiaml dirs` lists yours")
-        return self._by_name[name]
-
-    def file(self, path: object) -> File:
-        """Return the file that the page means.
-
-        Raises:
-            FileNotFoundError: no memory may have that name, or there is no such directory.
-        """
-        if not isinstance(path, str):
-            raise FileNotFoundError(path)
-        directory, slash, name = path.rpartition("/")
-        place = self._by_name.get(directory) if slash else self.all[0]
-        if not place or (slash and not directory):
-            raise FileNotFoundError(path)
-        return File(place, name_of(name))
-
-    def file_in(self, request: Request) -> File:
-        """Return the file whose name stands in the address.
-
-        Raises:
-            FileNotFoundError: there can be no such memory.
-        """
-        return self.file(request.path_params["name"])
-
-
 @contextmanager
-def opened(directories: Sequence[tuple[str, Settings]]) -> Iterator[Places]:
-    """Have directories for the page inside the `with`: their names, the one in use first."""
+def opened(settings: Settings) -> Iterator[Place]:
+    """Have the directory for the page inside the `with`."""
     with ExitStack() as stack:
-        places = [Place(*each, stack) for each in directories]
-        places[0].kept()
-        yield Places(places)
+        place = Place(settings, stack)
+        place.kept()
+        yield place

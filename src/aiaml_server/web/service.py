@@ -8,7 +8,6 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import cast
 
@@ -27,14 +26,12 @@ from aiaml_server.web.edits import Edits
 from aiaml_server.web.guard import Guard
 from aiaml_server.web.leading import has_screen, led_to
 from aiaml_server.web.places import opened
-from aiaml_server.web.shelves import Read, Shelves
 
 _CLOSING_SECONDS = 1
 
 
 def serve(
-    directories: Sequence[tuple[str, Settings]],
-    shelves: Mapping[str, Read],
+    settings: Settings,
     port: int | None,
     *,
     browser: bool,
@@ -43,9 +40,7 @@ def serve(
     """Serve the page until Ctrl-C, or until nobody came for `idle` seconds.
 
     Args:
-        directories: the names of those that it can show, the one in use first; where that is the
-            only one, without a name.
-        shelves: what toolsets keep, by their names.
+        settings: the memory directory, and how it is kept.
         port: where to listen; None for any that is free.
         browser: whether to open the page.
         idle: seconds.
@@ -58,11 +53,11 @@ def serve(
         token = secrets.token_urlsafe(32)
         address = f"http://127.0.0.1:{port}/#token={token}"
         browser = browser and has_screen()
-        places = ends.enter_context(opened(directories))
+        place = ends.enter_context(opened(settings))
         streams, connections = Streams(), Connections()
-        public, choice = pages.routes(), Choice(places)
-        api, edits = Api(places, choice, streams), Edits(places, choice)
-        private = [*api.routes(), *edits.routes(), *Shelves(shelves).routes()]
+        public, choice = pages.routes(), Choice(place)
+        api, edits = Api(place, choice, streams), Edits(place, choice)
+        private = [*api.routes(), *edits.routes()]
         app = Starlette(routes=[*public, *private], exception_handlers=pages.PROBLEMS)
         app.router.redirect_slashes = False
         unguarded = {route.path for route in public}

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from aiaml_server import rendering
 from aiaml_server.format.memory import Memory, parse
-from aiaml_server.moments import present
 from aiaml_server.rendering.html import safe_html
 
 if TYPE_CHECKING:
@@ -22,10 +21,8 @@ _LOOKED_AT = 4 * EXCERPT  # characters of the markdown; what is marked up has mo
 
 def head(file: File, memory: Memory) -> dict[str, Any]:
     """Return what is said of a memory beside its text."""
-    said = {**file.told, **memory.fields(), "title": title(memory.content)}
+    said = {"file": file.name, **memory.fields(), "title": title(memory.content)}
     del said["content"]  # of a list, it would be too much
-    if memory.until:
-        said |= {"until": memory.until, "expired": memory.expired(present())}
     return said
 
 

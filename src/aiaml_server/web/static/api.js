@@ -67,20 +67,17 @@ const one = (file) => `/api/memories/${encodeURIComponent(file.toWellFormed?.() 
 
 export const memories = (words, signal) => ask("GET", `/api/memories?${words}`, { signal });
 export const overview = (words, signal) => ask("GET", `/api/overview?${words}`, { signal });
-export const shelves = () => ask("GET", "/api/shelves");
-export const notes = (shelf, words, signal) => ask("GET", `/api/shelves/${encodeURIComponent(shelf)}?${words}`, { signal });
-export const directories = () => ask("GET", "/api/directories");
-export const lately = (words) => ask("GET", `/api/lately?${words}`);
-export const forgotten = (words, signal) => ask("GET", `/api/forgotten?${words}`, { signal });
-export const status = (words) => ask("GET", `/api/status?${words}`);
-export const sync = (words) => ask("POST", `/api/sync?${words}`);
-export const chooseRemote = (words, address, yes) => ask("POST", `/api/remote?${words}`, { json: { address, yes } });
+export const lately = () => ask("GET", "/api/lately");
+export const forgotten = (signal) => ask("GET", "/api/forgotten", { signal });
+export const status = () => ask("GET", "/api/status");
+export const sync = () => ask("POST", "/api/sync");
+export const chooseRemote = (address, yes) => ask("POST", "/api/remote", { json: { address, yes } });
 export const memory = (file, signal) => ask("GET", one(file), { signal });
 export const versions = (file, signal) => ask("GET", `${one(file)}/history`, { signal });
 export const edit = (file, version, text) => ask("PUT", one(file), { version, text });
 export const editWords = (file, version, json) => ask("PUT", one(file), { version, json });
 export const remove = (file, version) => ask("DELETE", one(file), { version });
-export const store = (json, words) => ask("POST", `/api/memories?${words}`, { json });
+export const store = (json) => ask("POST", "/api/memories", { json });
 
 // What is done to several: to `files`, or to all that `words` mean, in the `version` that was told of.
 const several = (path, { files, words = "", version }) => ask("POST", `${path}?${words}`, { json: files, version });
@@ -88,14 +85,13 @@ const several = (path, { files, words = "", version }) => ask("POST", `${path}?$
 export const chosen = (words) => ask("GET", `/api/chosen?${words}`);
 export const forget = (some) => several("/api/forget", some);
 export const exported = (some) => several("/api/export", some);
-export const see = (some) => several("/api/seen", some);
 export const undo = (key) => ask("POST", "/api/undo", { json: key });
 export const restore = (texts) => ask("POST", "/api/restore", { json: texts });
 export const preview = (text, signal) => ask("POST", "/api/preview", { text, signal });
 
 // Call `told(memories, status)` with two numbers, now and whenever one has changed, until aborted.
-export async function listen(words, told, signal) {
-  const answer = await fetched("GET", `/api/events?${words}`, { signal });
+export async function listen(told, signal) {
+  const answer = await fetched("GET", "/api/events", { signal });
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {

@@ -17,8 +17,7 @@ const CALM = 300; // milliseconds in which what happens is shown as one
 
 const THEME = "aiaml-theme";
 
-const state = { words: "", chips: [], open: "", forgotten: false, unread: false, directory: "" };
-let directories = []; // that can be read, that in use first
+const state = { words: "", chips: [], open: "", forgotten: false };
 let rows = []; // what is listed
 let inAll = 0; // how many there are, also of those that are not listed
 let following = null; // where the next page of the list begins
@@ -37,29 +36,14 @@ const question = () => [...state.chips, state.words.trim()].filter(Boolean).join
 function fromAddress() {
   const words = new URLSearchParams(location.hash.slice(1));
   const { chips, rest } = divided(words.get("q") ?? "");
-  Object.assign(state, { chips, words: rest, open: words.get("open") ?? "", forgotten: words.has("forgotten"), unread: words.has("new") });
-  state.directory = words.get("directory") ?? "";
-  byId("directory").value = state.directory;
-}
-
-// What a toolset keeps is chosen beside the directories: its name stands behind a colon.
-const shelf = () => (state.directory.startsWith(":") ? state.directory.slice(1) : "");
-const special = () => state.forgotten || shelf(); // what is listed can be read alone
-
-// How the program is told which directory is looked at; without a word, that in use.
-function within(more = {}) {
-  const words = new URLSearchParams(more);
-  if (state.directory && !shelf()) words.set("directory", state.directory);
-  return words;
+  Object.assign(state, { chips, words: rest, open: words.get("open") ?? "", forgotten: words.has("forgotten") });
 }
 
 function address(open) {
   const words = new URLSearchParams();
-  if (state.directory) words.set("directory", state.directory);
   if (question()) words.set("q", question());
   if (open) words.set("open", open);
   if (state.forgotten) words.set("forgotten", "");
-  if (state.unread) words.set("new", "");
   return `#${words}`;
 }
 
@@ -71,7 +55,6 @@ const listed = (how) => (listing = askList(how));
 async function askList({ fresh = false } = {}) {
   asking.abort();
   asking = new AbortController();
-  if (shelf()) return listNotes();
   if (state.forgotten) return listForgotten();
   const before = rows.length;
   if (!fresh) wished = 0;
@@ -85,25 +68,25 @@ async function askList({ fresh = false } = {}) {
   }, asking);
 }
 
-const asked = (more = {}) => within({ q: question(), ...(state.unread ? { new: "" } : {}), ...more });
+const asked = (more = {}) => new URLSearchParams({ q: question(), ...more });
 const page = (from, signal) => api.memories(asked({ from }), signal);
 
 function show(memories, { next, total, apart }, fresh = false) {
   rows = memories;
   inAll = total;
   following = next;
-  list.fill(rows, { fresh, address, more: next != null, choice: !special(), empty: wayOn(apart) });
+  list.fill(rows, { fresh, address, more: next != null, choice: !state.forgotten, empty: wayOn(apart) });
   tell();
   list.mark(state.open, address);
 }
 
 // How many there are, above the list and wherever it is said.
 function tell() {
-  const narrowed = (question() || state.unread) && !special();
+  const narrowed = question() && !state.forgotten;
   const all = narrowed && counts ? Math.max(counts.all, inAll) : inAll;
   const number = inAll < all ? `${inAll.toLocaleString()} of ${plural(all, "memory")}` : plural(inAll, "memory");
-  byId("count").textContent = shelf() ? plural(inAll, "entry") : state.forgotten ? plural(inAll, "forgotten memory") : number;
-  byId("order").textContent = inAll < 2 ? "" : state.words.trim() && !special() ? "best first" : "newest first";
+  byId("count").textContent = state.forgotten ? plural(inAll, "forgotten memory") : number;
+  byId("order").textContent = inAll < 2 ? "" : state.words.trim() && !state.forgotten ? "best first" : "newest first";
 }
 
 // What stands where no memory does, with what can be done about it.
@@ -112,12 +95,10 @@ function wayOn(apart = 0) {
   const words = state.words.trim();
   const clear = (text) => { byId("search").value = text; search(); byId("search").focus(); };
   if (state.forgotten) return [h("p", {}, "Nothing was forgotten so far."), button("All memories", () => only({ forgotten: false }))];
-  if (state.unread) return [h("p", {}, "None of these is new to you."), button("All memories", () => only({ unread: false }))];
-  if (!words && !state.chips.length && shelf()) return h("p", {}, "Nothing is kept here.");
   if (!words && !state.chips.length) return [h("p", {}, "No memories yet. Agents store them here; connect those on this computer once, in a terminal:"),
     copyable("aiaml install --all"), h("p", {}, "Or write the first one yourself."), button("New memory", create)];
   return [
-    h("p", {}, shelf() ? "Nothing here has all of these words." : apart ? `None has these words side by side; ${plural(apart, "memory")} ${apart === 1 ? "has" : "have"} all of them.`
+    h("p", {}, apart ? `None has these words side by side; ${plural(apart, "memory")} ${apart === 1 ? "has" : "have"} all of them.`
       : words ? "No memory holds any of these words." : "No memory is like that."),
     apart ? button("Search without the quotes", () => clear(words.replaceAll('"', ""))) : null,
     words ? button("Clear search", () => clear("")) : null,
@@ -137,15 +118,8 @@ async function more() {
 
 async function listForgotten() {
   await guarded(async (signal) => {
-    const gone = await api.forgotten(within(), signal);
+    const gone = await api.forgotten(signal);
     show(gone.map((each) => ({ ...each, timestamp: each.time ?? "", agent: each.agent ?? "", user: "", topics: [], excerpt: each.file })), { total: gone.length });
-  }, asking);
-}
-
-async function listNotes() {
-  await guarded(async (signal) => {
-    const found = await api.notes(shelf(), new URLSearchParams({ q: question() }), signal);
-    show(found.memories, found);
   }, asking);
 }
 
@@ -154,9 +128,8 @@ async function listNotes() {
 async function count() {
   counting.abort();
   counting = new AbortController();
-  if (shelf()) return state.open || showOverview();
   await guarded(async (signal) => {
-    counts = await api.overview(within({ q: question() }), signal);
+    counts = await api.overview(asked(), signal);
     choices();
     tell();
     if (!state.open) showOverview();
@@ -165,10 +138,7 @@ async function count() {
 
 async function remembered() {
   try {
-    const { directory } = state;
-    const found = await api.lately(within());
-    if (directory !== state.directory) return;
-    lately = found;
+    lately = await api.lately();
     if (!state.open && counts) showOverview();
   } catch (error) {
     if (error.status !== 503) fail(error); // without git, nothing is remembered
@@ -186,7 +156,6 @@ function choices() {
 
 function pressed() {
   byId("forgotten").setAttribute("aria-pressed", String(state.forgotten));
-  byId("unread").setAttribute("aria-pressed", String(state.unread));
 }
 
 function chips() {
@@ -230,7 +199,7 @@ function filter(changed) {
   count();
 }
 
-// List only what is forgotten, or new to the person; or all again.
+// List only what is forgotten; or all again.
 async function only(changed) {
   Object.assign(state, changed);
   list.clear();
@@ -245,7 +214,6 @@ function showOverview() {
   if (document.querySelector(".editor")) return;
   reader.closed();
   byId("pane").setAttribute("aria-label", "Overview");
-  if (shelf()) return byId("pane").replaceChildren(h("p", { class: "hint wait" }, `Kept by the toolset ${shelf()}, whose agents write it. It is read here, and no more.`));
   if (!counts) return byId("pane").replaceChildren(h("p", { class: "hint wait" }, "Counting…"));
   const at = byId("pane").scrollTop;
   overview(byId("pane"), counts, question() ? [] : lately, state.chips, byId("count").textContent, { time, topic, agent: toggled("agent"), user: toggled("user"), open: go, close: () => onPhone(false) });
@@ -278,10 +246,8 @@ async function showOpen() {
   list.mark(state.open, address);
   onPhone(Boolean(state.open));
   if (!state.open) return showOverview();
-  const row = special() && rows.find(({ file }) => file === state.open);
-  if (row && !shelf()) return reader.readForgotten(row);
-  if (row) return guarded(async (signal) => reader.readNote(row, (await api.preview(row.text, signal)).html), opening);
-  if (shelf()) return;
+  const row = state.forgotten && rows.find(({ file }) => file === state.open);
+  if (row) return reader.readForgotten(row);
   await guarded(async (signal) => {
     const memory = await api.memory(state.open, signal);
     if (!await editor.leave() || signal.aborted) return; // it was opened by a button meanwhile
@@ -308,46 +274,7 @@ async function create() {
   await settled();
   if (!await editor.leave()) return;
   onPhone(true);
-  editor.create(directories, shelf() ? "" : state.directory, standing?.me ?? "");
-}
-
-// --- the directories ------------------------------------------------------------------------------
-
-async function choosable() {
-  const known = await api.directories();
-  directories = known.filter(({ problem }) => !problem);
-  byId("directories").hidden = known.length < 2;
-  byId("directory").replaceChildren(
-    ...known.map(({ name, path, problem }, at) => h("option", { value: at ? name : "", title: problem || path, disabled: at > 0 && problem !== "" }, problem ? `${name} (cannot be read)` : name || "Memories")));
-  if (shelf()) await shelved();
-  else guarded(shelved); // which takes a while, and nobody waits for
-}
-
-// Offer what toolsets keep, beside the directories.
-async function shelved() {
-  const shelves = await api.shelves();
-  if (!shelves.length) return;
-  byId("directories").hidden = false;
-  byId("directory").append(h("optgroup", { label: "Read only" }, shelves.map((name) => h("option", { value: `:${name}` }, name))));
-}
-
-// Look at another directory.
-async function lookAt(directory) {
-  if (!await editor.leave()) return byId("directory").value = state.directory;
-  state.directory = directory;
-  elsewhere();
-  go("");
-  listed();
-  count();
-}
-
-// What was known of the directory before does not hold for this one.
-function elsewhere() {
-  counts = null;
-  lately = [];
-  list.clear();
-  stream.abort();
-  looked();
+  editor.create(standing?.me ?? "");
 }
 
 // --- what happens meanwhile -----------------------------------------------------------------------
@@ -361,7 +288,7 @@ async function follow() {
   while (!document.hidden) {
     const { signal } = stream = new AbortController();
     try {
-      await api.listen(within(), told, signal);
+      await api.listen(told, signal);
     } catch (error) {
       if (error.name === "AbortError" || signal.aborted) return;
       if (error.status !== 503) fail(error);
@@ -400,11 +327,7 @@ async function again() {
 
 async function sync() {
   try {
-    const { directory } = state;
-    const status = await api.status(within());
-    if (directory !== state.directory) return;
-    showSync(status, syncNow, chooseRemote);
-    byId("unread").hidden = byId("see").hidden = !status.inbox;
+    showSync(await api.status(), syncNow, chooseRemote);
   } catch (error) {
     fail(error);
   }
@@ -413,7 +336,7 @@ async function sync() {
 async function syncNow() {
   toast("Trying…");
   try {
-    const status = await api.sync(within());
+    const status = await api.sync();
     showSync(status, syncNow, chooseRemote);
     toast(status.problem ? "It still fails" : "Copied");
   } catch (error) {
@@ -424,8 +347,8 @@ async function syncNow() {
 // Return why an address is not taken, and whether a yes has it taken all the same; nothing where it is.
 async function chooseRemote(address, yes) {
   try {
-    const { said } = await api.chooseRemote(within(), address, yes);
-    showSync(await api.status(within()), syncNow, chooseRemote);
+    const { said } = await api.chooseRemote(address, yes);
+    showSync(await api.status(), syncNow, chooseRemote);
     toast(said.split("\n").at(-1));
     return ["", false];
   } catch (error) {
@@ -504,9 +427,8 @@ const KEYS = [
   ["c", "copy it", onOpen(() => reader.copy())],
   ["d", "forget it, or what is selected", () => forget()],
   ["u", "undo the last change", undoLast],
-  ["x", "select, or not", () => { const file = here()?.dataset.file; if (file && !special()) list.toggle(file); }],
-  ["a", "select all that is found", () => special() || list.selectAll(inAll)],
-  ["s", "seen: no longer new to you", () => see()],
+  ["x", "select, or not", () => { const file = here()?.dataset.file; if (file && !state.forgotten) list.toggle(file); }],
+  ["a", "select all that is found", () => state.forgotten || list.selectAll(inAll)],
   ["f", "filters", () => filters()],
   ["t", "theme: light, dark, as the system", () => theme()],
   ["p", "print what is open", () => print()],
@@ -546,7 +468,7 @@ function back() {
 function everything() {
   byId("search").value = "";
   state.chips = [];
-  state.forgotten = state.unread = false;
+  state.forgotten = false;
   chips();
   pressed();
   search();
@@ -564,25 +486,16 @@ async function some() {
   const files = list.selected.size ? [...list.selected] : [one].filter(Boolean);
   const known = [...rows, ...(open ? [open] : [])];
   const its = files.map((file) => known.find((each) => each.file === file));
-  return { files, count: files.length, titles: its.map(({ title }) => title), versions: Object.fromEntries(its.map(({ file, version }) => [file, version])) };
+  return { files, count: files.length, titles: its.map(({ title }) => title) };
 }
 
 async function forget() {
-  if (special()) return;
+  if (state.forgotten) return;
   await settled();
   if (!list.selection().count && reader.current()) return reader.forgetOpen();
   await guarded(async () => {
-    const { versions, ...those } = await some();
+    const those = await some();
     if (those.count) await reader.forget(those);
-  });
-}
-
-async function see() {
-  if (special() || byId("unread").hidden) return;
-  await guarded(async () => {
-    const { versions, words, version, count } = await some();
-    if (count) await reader.see(words ? { words, version } : { files: versions });
-    list.clear();
   });
 }
 
@@ -671,12 +584,10 @@ async function uncover() {
 async function moved() {
   api.takeToken();
   if (!await editor.leave()) return history.pushState(null, "", address(state.open));
-  const before = state.directory;
   fromAddress();
-  if (state.directory !== before) elsewhere();
   byId("search").value = state.words;
   chips();
-  listed().then(() => special() && shown());
+  listed().then(() => state.forgotten && shown());
   count();
   await shown();
 }
@@ -687,7 +598,6 @@ function furnish() {
   byId("keys-list").replaceChildren(...KEYS.map(([key, words]) => h("div", {}, h("dt", {}, key.split(" ").map((each) => h("kbd", {}, each))), h("dd", {}, words))));
   byId("selection").replaceChildren(h("span", {}),
     h("button", { type: "button", onclick: exported }, "Export"),
-    h("button", { type: "button", id: "see", hidden: true, onclick: see }, "Seen"),
     h("button", { type: "button", class: "danger", onclick: () => forget() }, "Forget…"),
     h("button", { type: "button", onclick: list.clear }, "Clear"));
 }
@@ -714,7 +624,7 @@ function changed() {
 function listenTo() {
   reader.start({
     changed, close, fail, topic,
-    saved: (memory, undo) => { toast(memory.directory ? `Saved in ${memory.directory}` : "Saved", undo); state.open = memory.file; history.replaceState(null, "", address(state.open)); reader.read(memory); byId("pane").focus({ preventScroll: true }); listed({ fresh: true }); count(); },
+    saved: (memory, undo) => { toast("Saved", undo); state.open = memory.file; history.replaceState(null, "", address(state.open)); reader.read(memory); byId("pane").focus({ preventScroll: true }); listed({ fresh: true }); count(); },
     undone: (file, before) => { if (state.open === file && !before) { reader.closed(); go("", { replace: true }); } changed(); },
     forgotten: (files) => { list.clear(); if (!files || files.includes(state.open)) { reader.closed(); go("", { replace: true }); } listed({ fresh: true }); count(); remembered(); },
   });
@@ -725,15 +635,13 @@ function listenTo() {
   byId("all").addEventListener("click", () => list.selectAll(inAll));
   byId("home").addEventListener("click", () => { everything(); pictures(); });
   byId("new").addEventListener("click", create);
-  byId("directory").addEventListener("change", (event) => lookAt(event.target.value));
   byId("filters").addEventListener("submit", (event) => event.preventDefault());
   byId("agent").addEventListener("change", (event) => filter(withField(state.chips, "agent", event.target.value)));
   byId("user").addEventListener("change", (event) => filter(withField(state.chips, "user", event.target.value)));
   byId("topic").addEventListener("change", (event) => event.target.value && topic(event.target.value));
   byId("since").addEventListener("change", (event) => filter(withField(state.chips, "since", event.target.value)));
   byId("until").addEventListener("change", (event) => filter(withField(state.chips, "until", event.target.value && shifted(event.target.value, 1))));
-  byId("forgotten").addEventListener("click", () => only({ forgotten: !state.forgotten, unread: false }));
-  byId("unread").addEventListener("click", () => only({ unread: !state.unread, forgotten: false }));
+  byId("forgotten").addEventListener("click", () => only({ forgotten: !state.forgotten }));
   byId("filters-toggle").addEventListener("click", () => filters());
   byId("sync").addEventListener("click", () => { sync(); byId("sync-dialog").showModal(); });
   document.addEventListener("keydown", typedKey);
@@ -753,8 +661,6 @@ showTheme();
 listenTo();
 if (await api.hasToken()) {
   fromAddress();
-  await guarded(choosable);
-  byId("directory").value = state.directory;
   const begun = new Promise((resolve) => { begin = resolve; });
   follow();
   await Promise.race([begun, new Promise((resolve) => setTimeout(resolve, CALM))]);

@@ -14,9 +14,8 @@ export const start = (given) => { calls = given; };
 export const dirty = () => Boolean(now && form() && said() !== now.from);
 const form = () => document.querySelector(".editor");
 
-// Write a new memory, into one of the directories; `chosen` is the name of the likely one, and `user`
-// whom it is likely about. It is by the same author as one of `aiaml remember`.
-export const create = (directories, chosen, user) => open({ agent: "human", user, topics: [], content: "", directories, chosen }, null, false);
+// Write a new memory; `user` is whom it is likely about. It is by the same author as one of `aiaml remember`.
+export const create = (user) => open({ agent: "human", user, topics: [], content: "" }, null, false);
 export const edit = (memory, raw = false) => open(memory, memory, raw);
 
 function open(words, memory, raw) {
@@ -47,12 +46,10 @@ const tab = (words, chosen, raw) => h("button", { type: "button", class: "quiet"
   else if (!chosen) edit(now.memory, raw);
 } }, words);
 
-function fields({ agent, user, topics, content, directories = [], chosen }) {
+function fields({ agent, user, topics, content }) {
   return [
     field("content", area(content)),
-    h("div", { class: "fields" }, field("topics", input(topics.join(", "))), field("agent", input(agent)), field("user", input(user)),
-      directories.length > 1 ? h("span", { class: "field" }, h("label", { for: "into" }, "Directory"), h("select", { id: "into" }, directories.map(({ name, path }) =>
-        h("option", { value: name, title: path, selected: name === chosen }, name)))) : null),
+    h("div", { class: "fields" }, field("topics", input(topics.join(", "))), field("agent", input(agent)), field("user", input(user))),
   ];
 }
 
@@ -131,7 +128,7 @@ export async function save() {
   byId("trouble").replaceChildren();
   wrong([]);
   try {
-    const stored = !memory ? await api.store(words(), new URLSearchParams(value("into") ? { directory: value("into") } : {}))
+    const stored = !memory ? await api.store(words())
       : raw ? await api.edit(memory.file, version, value("text")) : await api.editWords(memory.file, version, words());
     now = null;
     calls.saved(stored, () => takeBack(memory, stored));

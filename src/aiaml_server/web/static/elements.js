@@ -121,16 +121,8 @@ export function ago(timestamp) {
   return RELATIVE.format(Math.ceil(seconds / length), unit);
 }
 
-// Where a memory's file is, in which directory where there are several.
-export function placed({ file, directory }) {
-  return directory ? `${directory}: files/${file.slice(directory.length + 1)}` : `files/${file}`;
-}
-
-// What agents did with a memory.
-export function usesOf({ recalled, found, last }) {
-  if (!last) return "never came up";
-  return `recalled ${plural(recalled, "time")}, found ${plural(found, "time")}, last ${ago(last)}`;
-}
+// Where a memory's file is.
+export const placed = ({ file }) => `files/${file}`;
 
 // A line to copy, with a button that does.
 export function copyable(line) {

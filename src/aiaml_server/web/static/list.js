@@ -1,6 +1,6 @@
 // The list: a row for each memory, and those that are selected.
 
-import { ago, byId, exact, h, marked, usesOf } from "./elements.js";
+import { ago, byId, exact, h, marked } from "./elements.js";
 
 export const selected = new Set(); // files
 let all = 0; // how many are meant, where all are selected, also those that are not listed
@@ -22,19 +22,18 @@ export function fill(memories, { fresh = false, address, more, choice = true, em
 }
 
 function row(memory, address, fresh) {
-  const { file, timestamp, agent, user, topics, title, excerpt, score, keywords = [], why, uses, new: unread, expired } = memory;
+  const { file, timestamp, agent, user, topics, title, excerpt, score, keywords = [], why } = memory;
   const [words, tags] = [marked(excerpt, keywords), marked(topics.join(" "), keywords)];
   const second = words.length > 1 || !keywords.length ? [words, tags] : [tags, words]; // what was found stands first
   return h("li", {}, h("a", { href: address, "data-file": file, class: fresh ? "fresh" : "" },
     h("span", { class: "line" },
-      h("span", { class: "title", dir: "auto" }, unread ? h("span", { class: "unread" }, "New ") : null, expired ? h("span", { class: "over" }, "Expired ") : null, marked(title || "(empty)", keywords)),
+      h("span", { class: "title", dir: "auto" }, marked(title || "(empty)", keywords)),
       h("time", { title: exact(timestamp) }, ago(timestamp))),
     h("span", { class: "line" },
       h("span", { class: "excerpt", dir: "auto" }, second[0], second.every((each) => each.join("")) ? " — " : "", second[1]),
       h("span", { class: "who", title: user ? `${agent || "(nobody)"}, about ${user}` : agent },
-        score ? h("span", { class: "score", title: reason(score, why) }, `score ${score.toLocaleString()}`)
-          : uses?.recalled ? h("span", { class: "uses", title: usesOf(uses) }, `${uses.recalled.toLocaleString()}× recalled`) : null,
-        (score || uses?.recalled) && agent ? " · " : "", agent))));
+        score ? h("span", { class: "score", title: reason(score, why) }, `score ${score.toLocaleString()}`) : null,
+        score && agent ? " · " : "", agent))));
 }
 
 // Of what a score is the sum.

@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { confirm, toast } from "./dialogs.js";
 import * as editor from "./editor.js";
-import { ago, byId, exact, h, placed, plural, rendered, usesOf, visible } from "./elements.js";
+import { ago, byId, exact, h, placed, plural, rendered, visible } from "./elements.js";
 import { standing } from "./sync.js";
 
 const MOST_TITLES = 8; // that are shown before several are forgotten
@@ -31,7 +31,6 @@ export function read(memory) {
   pane.setAttribute("aria-label", "Memory");
   pane.replaceChildren(h("div", { class: "memory" },
     h("div", { class: "tools" }, leaving(), h("span", { class: "gap" }),
-      memory.new ? h("button", { type: "button", class: "quiet set", onclick: () => see({ files: { [memory.file]: memory.version } }) }, "Seen") : null,
       tab("file", "File"), tab("history", "History"),
       h("button", { type: "button", class: "quiet", onclick: copy }, "Copy"),
       h("button", { type: "button", class: "quiet roomy", onclick: () => print() }, "Print"),
@@ -39,9 +38,7 @@ export function read(memory) {
       h("button", { type: "button", class: "quiet danger", onclick: () => forgetOpen() }, "Forget…")),
     title,
     h("p", { class: "by" }, h("time", { title: exact(memory.timestamp) }, ago(memory.timestamp)),
-      " · ", h("bdi", {}, memory.agent || "(nobody)"), " about ", h("bdi", {}, memory.user || "(nobody)"),
-      memory.until ? h("span", { class: memory.expired ? "over" : "" }, ` · ${memory.expired ? "expired, " : ""}until ${memory.until}`) : null,
-      memory.uses ? h("span", { class: "uses" }, ` · ${usesOf(memory.uses)}`) : null),
+      " · ", h("bdi", {}, memory.agent || "(nobody)"), " about ", h("bdi", {}, memory.user || "(nobody)")),
     h("div", { id: "view" }, view === "read" ? article : view === "file" ? h("pre", { class: "file", tabindex: "0", dir: "auto" }, memory.text) : h("p", { class: "hint" }, "Looking…")),
     h("p", { class: "tags" }, memory.topics.map((topic) => h("button", { type: "button", class: "tag", dir: "auto", title: "Filter by this topic", onclick: () => calls.topic(topic) }, topic))),
     h("p", { class: "place" }, h("code", {}, memory.id), " in ", h("code", {}, placed(memory)))));
@@ -93,7 +90,7 @@ function version({ what, time, machine, text, file, fields, words }, present) {
     })));
 }
 
-const FIELDS = { topics: "Topics", agent: "Agent", user: "About", until: "Holds until" };
+const FIELDS = { topics: "Topics", agent: "Agent", user: "About" };
 
 // What went, and what came in its place.
 function change(before, after) {
@@ -119,23 +116,6 @@ export function readForgotten({ title, text, file, time, machine }) {
     h("h1", { dir: "auto" }, title),
     h("p", { class: "by" }, "Forgotten ", time ? h("time", { title: exact(time) }, ago(time)) : null, machine ? `, from ${machine}` : ""),
     h("pre", { class: "file", tabindex: "0", dir: "auto" }, text)));
-}
-
-// Show what a toolset keeps.
-export function readNote({ title, file, timestamp, topics, facts }, html) {
-  open = null;
-  document.title = `${visible(title)} · Memories`;
-  const [heading, article] = divided(rendered(html));
-  byId("pane").setAttribute("aria-label", "Memory");
-  byId("pane").replaceChildren(h("div", { class: "memory" },
-    h("div", { class: "tools" }, leaving()),
-    heading,
-    timestamp ? h("p", { class: "by" }, h("time", { title: exact(timestamp) }, ago(timestamp))) : null,
-    h("div", { id: "view" }, article),
-    h("p", { class: "tags" }, topics.map((topic) => h("span", { class: "tag", dir: "auto" }, topic))),
-    h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", { dir: "auto" }, name), h("dd", { dir: "auto" }, value)))),
-    h("p", { class: "place" }, h("code", {}, file))));
-  byId("pane").focus({ preventScroll: true });
 }
 
 // Do what the program may refuse, which is told then.
@@ -179,11 +159,5 @@ export async function forget({ count, titles, ...some }) {
 const takeBack = (undo) => tried(async () => {
   const { restored } = await api.undo(undo);
   toast(restored === 1 ? "Brought back" : `${plural(restored, "memory")} brought back`, null);
-  calls.changed();
-});
-
-// Note that the person has seen memories.
-export const see = (some) => tried(async () => {
-  toast(`${plural((await api.see(some)).seen, "memory")} marked as seen`);
   calls.changed();
 });
