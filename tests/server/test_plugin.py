@@ -16,7 +16,7 @@ import pytest
 
 from aiaml_server import Memory, MemoryBank, Settings
 from clock import quick
-from manifests import ROOT
+from paths import ROOT
 from printed import inherited
 
 PLUGIN = ROOT / "plugin"
@@ -185,17 +185,10 @@ def test_the_hook_is_python_alone_without_a_network() -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="hosts run it with a shell that Windows may not have")
-@pytest.mark.parametrize("host", ["claude", "cursor"])
-def test_the_hosts_command_runs_it_and_is_silent_without_python(host: str, tmp_path: Path) -> None:
-    """What stands in the hosts' files, given to a shell, also where no Python is on the PATH."""
-    if host == "claude":
-        hooks = json.loads((PLUGIN / "hooks/hooks.json").read_text(encoding="utf-8"))["hooks"]
-        ((entry,),) = (each["hooks"] for each in hooks["SessionStart"])
-    else:
-        manifest = json.loads((PLUGIN / ".cursor-plugin/plugin.json").read_text(encoding="utf-8"))
-        hooks = json.loads((PLUGIN / manifest["hooks"]).read_text(encoding="utf-8"))
-        assert hooks["version"] == 1
-        (entry,) = hooks["hooks"]["sessionStart"]
+def test_the_hosts_command_runs_it_and_is_silent_without_python(tmp_path: Path) -> None:
+    """What stands in the host's file, given to a shell, also where no Python is on the PATH."""
+    hooks = json.loads((PLUGIN / "hooks/hooks.json").read_text(encoding="utf-8"))["hooks"]
+    ((entry,),) = (each["hooks"] for each in hooks["SessionStart"])
     store(tmp_path, (["food"], "x"))
     python = Path(sys.executable).parent
     command = f'PATH="{python}:$PATH"; {entry["command"]}'

@@ -18,7 +18,7 @@ import pytest
 
 from client import PYTHON, SECONDS, Client
 from machine import as_person, git
-from manifests import ROOT
+from paths import ROOT
 from printed import completed, inherited
 
 ANOTHER_DISK = Path("/dev") / "shm"  # in memory, on Linux
