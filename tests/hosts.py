@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from manifests import ROOT
 
+from paths import ROOT
 from printed import completed, printed
 
 MCPB = "@anthropic-ai/mcpb@2.1.2"
