@@ -89,7 +89,7 @@ STARTED = {
     "cli/remember.py: subprocess.Popen": "the person's editor, by find",
     "testing.py: subprocess.run": "the running Python",
     "web/edits.py: subprocess.run": "the running Python",
-    "toolsets/git.py: subprocess.run": "git, by find",
+    "git.py: subprocess.run": "taskkill, by find",
     "web/leading.py: webbrowser.open": "a browser, on a PATH without relative entries",
 }
 """Every place that starts a program, and how that is found."""

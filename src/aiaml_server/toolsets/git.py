@@ -8,24 +8,13 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from aiaml_server.errors import MalformedFile, NotOurs
+from aiaml_server.errors import AiamlError, MalformedFile
 from aiaml_server.files import check_git, read_regular
-from aiaml_server.storage.programs import find
+from aiaml_server.git import TIMED_OUT, Git, GitFailed
 
 _SECONDS = 30.0
 _MOST_NAMED = 4096  # bytes of a file that names the git directory
 _SILENT = 60.0  # seconds in which a directory is not asked again where git did not end
-_SAFELY = (
-    *("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}"),
-    # Else a directory of the repository's could be taken for a repository.
-    *("-c", "safe.bareRepository=explicit"),
-)
-_ENVIRON = {
-    # What is missing would be fetched by a program that the repository names.
-    "GIT_NO_LAZY_FETCH": "1",
-    "GIT_ALLOW_PROTOCOL": "",  # the same for git before 2.44
-    "GIT_OPTIONAL_LOCKS": "0",
-}
 _silent: dict[str, float] = {}  # when git did not end in a directory
 
 
@@ -39,35 +28,19 @@ def ask(
     Filters of the repository would be run by what compares files with commits, such as `git diff`
     and `git status`: these are not to be asked for.
     """
-    program = find("git")
-    if not program or Path(program).is_relative_to(root):
-        return None
     if time.monotonic() < _silent.get(root, 0.0):
         return None
     try:
         check_git(_directory(root))
-    except NotOurs:
-        return None
-    # Variables such as GIT_DIR, which a hook is given, would lead to another repository.
-    environ = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("GIT_") or name.startswith("GIT_CONFIG_")
-    }
-    try:
-        return subprocess.run(  # noqa: S603
-            [program, "-C", root, *_SAFELY, *words],
-            env=environ | _ENVIRON,
-            input=given,
-            capture_output=True,
-            timeout=seconds,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
+        output = Git(Path(root)).run(*words, stdin=given or None, seconds=seconds)
+    except GitFailed as error:
+        if error.exit_code != TIMED_OUT:
+            return subprocess.CompletedProcess(words, error.exit_code, b"", error.output.encode())
         _silent[root] = time.monotonic() + _SILENT
         return None
-    except (OSError, ValueError):
+    except (AiamlError, OSError, ValueError):
         return None
+    return subprocess.CompletedProcess(words, 0, output, b"")
 
 
 def _directory(root: str) -> Path:
