@@ -176,14 +176,6 @@ def confirm(question: str) -> None:
         raise Ended("nothing was changed")
 
 
-def choice(question: str, letters: str, usual: str) -> str:
-    """Ask on the terminal for one of some letters; Enter alone is the usual one."""
-    answer: str = click.prompt(
-        _asked(question), default=usual, type=click.Choice([*letters]), err=True
-    )
-    return answer
-
-
 def ask(question: str, usual: str | None = None) -> str:
     """Ask on the terminal for some words; Enter alone is the usual ones, where there are some."""
     asked = _asked(question)

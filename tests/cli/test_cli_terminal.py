@@ -155,102 +155,6 @@ def test_picking_without_a_terminal_is_a_sentence(home: Path) -> None:
     assert done.stderr == "aiaml: -i asks on a terminal, and there is none here\n"
 
 
-def test_tidying_asks_for_each_and_obeys(home: Path) -> None:
-    """Yes does what is shown, skipping and quitting nothing."""
-    files = home / "store" / "files"
-    (first,) = files.glob("*_1b2c3d4e.md")
-    for new in ("5f6a7b8c", "6a7b8c9d", "7b8c9d0e"):
-        text = first.read_text(encoding="utf-8").replace("1b2c3d4e", new)
-        (files / f"{new}.md").write_text(text, encoding="utf-8")
-    terminal = Terminal(home, "tidy")
-    for number, answer in enumerate(["s", "y", "q"], 1):
-        terminal.read_until(f"{number} of 3: forget the last one?")
-        terminal.type(f"{answer}\n")
-    assert terminal.code() == 0
-    assert "Forgot 1 memory." in terminal.seen
-    assert len(names(home)) == 7
-
-
-def test_tidying_all_of_a_kind_and_never_again(home: Path) -> None:
-    """One answer does for the rest of a kind; a pair that is to be left is not shown again."""
-    files = home / "store" / "files"
-    (first,) = files.glob("*_1b2c3d4e.md")
-    for new in ("5f6a7b8c", "6a7b8c9d", "7b8c9d0e"):
-        text = first.read_text(encoding="utf-8").replace("1b2c3d4e", new)
-        (files / f"{new}.md").write_text(text, encoding="utf-8")
-    terminal = Terminal(home, "tidy")
-    terminal.read_until("1 of 3: forget the last one?")
-    terminal.type("n\n")
-    terminal.read_until("2 of 3: forget the last one?")
-    terminal.type("a\n")
-    assert terminal.code() == 0
-    assert "Forgot 2 memories." in terminal.seen
-    assert len(names(home)) == 6
-    again = Terminal(home, "tidy")
-    assert again.code() == 1
-    assert "there is nothing to tidy" in again.seen
-    all_of_them = Terminal(home, "tidy", "--again")
-    all_of_them.read_until("1 of 1: forget the last one?")
-    all_of_them.type("q\n")
-    assert all_of_them.code() == 0
-
-
-@pytest.mark.parametrize("columns", [40, 80])
-def test_tidying_shows_two_texts_whole_with_the_difference_marked(home: Path, columns: int) -> None:
-    """Also where the word that differs is far behind; the same in a pipe."""
-    files = home / "store" / "files"
-    (first,) = files.glob("*_1b2c3d4e.md")
-    text = first.read_text(encoding="utf-8")
-    end = f"{'and he says so whenever somebody asks him about it ' * 3}at the office."
-    for new, begin in (
-        ("5f6a7b8c", "The desk lamp is on"),
-        ("6a7b8c9d", "The desk lamp is not on"),
-    ):
-        head = text.replace("1b2c3d4e", new).rpartition("---")[0]
-        (files / f"{new}.md").write_text(f"{head}---\n\n{end} {begin}\n", encoding="utf-8")
-    piped = subprocess.run(
-        [*AIAML, "tidy", "--all"], env=environment(home), capture_output=True, check=True
-    )
-    terminal = Terminal(home, "tidy", "--all", COLUMNS=str(columns), NO_COLOR="1")
-    terminal.read_until("1 of 1: open the last one?")
-    terminal.type("q\n")
-    assert terminal.code() == 0
-    for seen in (terminal.seen, piped.stdout.decode()):
-        shown = " ".join(seen.split())
-        assert f"{' '.join(end.split())} The desk lamp is on" in shown
-        assert re.search(r"lamp is (\{\+|\[-)not(\+\}|-\]) on", shown)
-
-
-@pytest.mark.gate_cases(2)
-@pytest.mark.parametrize(
-    ("planted", "there"),
-    [
-        ("user:marco", "1b2c3d4e"),  # a filter, to `forget`
-        ("1B2C", "1b2c3d4e"),  # the beginning of another id
-        ("1B2C3D4E", "1b2c3d4e"),
-        ("-y", "1b2c3d4e"),
-        ("1b2c3d4e", "0a1b2c3d"),  # another's own
-    ],
-)
-def test_what_is_tidied_away_is_what_was_shown(home: Path, planted: str, there: str) -> None:
-    """In a file that others wrote an id may be any text, also one that means more than itself."""
-    files = home / "store" / "files"
-    (first,) = files.glob(f"*_{there}.md")
-    text = first.read_text(encoding="utf-8").replace(f"id: {there}", f'id: "{planted}"')
-    text = text.replace("timestamp: 2026", "timestamp: 1999")  # of two, the newer one is kept
-    (files / "19700101_000000_planted.md").write_text(text, encoding="utf-8")
-    before = names(home)
-    terminal = Terminal(home, "tidy", "--kind", "duplicate")
-    if planted == "1b2c3d4e":  # a command by id would mean both
-        terminal.read_until("there is nothing to tidy")
-    else:
-        terminal.read_until("1 of 1: forget the last one?")
-        terminal.type("y\n")
-    assert terminal.code() == (planted == "1b2c3d4e")
-    assert set(before) - set(names(home)) <= {"19700101_000000_planted.md"}
-    assert ("Forgot 1 memory." in terminal.seen) == (planted != "1b2c3d4e")
-
-
 @pytest.mark.network
 @pytest.mark.slow
 def test_a_model_that_comes_is_shown_by_a_bar(home: Path) -> None:
@@ -550,7 +454,7 @@ def test_the_demo_breaks_between_words(home: Path) -> None:
 
 @pytest.mark.gate_cases(2)
 @pytest.mark.parametrize(
-    "words", ["--help", "import --help", "help search", "tidy --help", "citations graph --help"]
+    "words", ["--help", "import --help", "help search", "citations graph --help"]
 )
 def test_help_breaks_between_words(home: Path, words: str) -> None:
     """Examples, tables and options as well, on a narrow terminal; piped, an example is one line."""

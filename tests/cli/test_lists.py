@@ -152,7 +152,7 @@ def test_what_a_filter_forgot_comes_back_as_a_whole(tmp_path: Path) -> None:
 
 ROWS = (
     "list", "search =cmd", "show {id}", "topics", "stats topics", "log", "history {id}",
-    "undo --list", "tidy", "toolsets", "install --list", "doctor files",
+    "undo --list", "toolsets", "install --list", "doctor files",
 )  # fmt: skip
 """Verbs whose JSON is a list of objects."""
 

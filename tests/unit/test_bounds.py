@@ -461,17 +461,6 @@ def the_inbox(base: Path) -> object:
     return Inbox(base).has(b"x")
 
 
-def the_pairs(place: Path, data: bytes) -> Call:
-    """What is never to be proposed again."""
-    from aiaml_server.storage.derived import state_directory
-    from aiaml_server.storage.inbox import Apart
-
-    del place
-    state_directory().mkdir(parents=True, exist_ok=True)
-    (state_directory() / "tidy-never").write_bytes(data)
-    return told(lambda: [] in Apart())
-
-
 def the_operations(base: Path) -> object:
     """Read what a person changed."""
     from aiaml_server.storage.operations import operations
@@ -741,14 +730,6 @@ ROWS = (
         of_derived("inbox", the_inbox),
         "",
         ("storage.inbox.Inbox._seen",),
-    ),
-    Row(
-        "what is never to be proposed again",
-        64 * MIB,
-        {"names": again(f"{'0' * 32}-{'0' * 32}\n")},
-        the_pairs,
-        "",
-        ("storage.inbox.Apart.__init__",),
     ),
     Row(
         "what a person changed",

@@ -82,7 +82,6 @@ VERBS = {
         "uses:uses",
         "Tell what agents asked for: which memories help, and which never come up.",
     ),
-    "tidy": ("tidy:tidy", "Propose what could be tidied, and do it where you say so."),
     "remember": ("remember:remember", "Store a memory of your own, for every agent to find."),
     "edit": ("remember:edit", "Change a memory's file in your editor ($VISUAL, $EDITOR)."),
     "forget": (
@@ -121,7 +120,7 @@ GROUPS = (
     ("How things stand", ("status", "sync", "doctor")),
     ("Connecting", ("install", "uninstall", "demo", "toolsets")),
     ("In and out", ("import", "export")),
-    ("More", ("stats", "seen", "tidy", "keep-local", "completion")),
+    ("More", ("stats", "seen", "keep-local", "completion")),
 )
 """The verbs as a person meets them; those of the last group by their names alone."""
 

@@ -1,8 +1,7 @@
-"""What the person has said of memories, on this computer: which are seen, which are to be left.
+"""Which memories the person has seen, on this computer.
 
 A memory is known by a digest of all it says, so that one that an agent, another machine or another
-program has changed is new again. Digests of what is seen lie beside the index, those of what
-`aiaml tidy` is never to propose again in the user's state directory, and none in a commit.
+program has changed is new again. Digests of what is seen lie beside the index.
 """
 
 from __future__ import annotations
@@ -13,13 +12,12 @@ from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 
-from aiaml_server.files import make_directory, open_own, read_own
+from aiaml_server.files import open_own, read_own
 from aiaml_server.format import memory as form
 from aiaml_server.format.memory import Memory
-from aiaml_server.storage.derived import folder, state_directory
+from aiaml_server.storage.derived import folder
 
 _FILE = "inbox"
-_APART = "tidy-never"
 _MOST = 64 * 1024 * 1024  # bytes: two million memories
 
 
@@ -80,37 +78,6 @@ class Inbox:
         if new:
             _append(folder(self._base, make=True) / _FILE, new)
         return len(new)
-
-
-class Apart:
-    """What `aiaml tidy` is never to propose again: memories of one proposal, as they are now."""
-
-    def __init__(self) -> None:
-        """Read what is noted.
-
-        Raises:
-            OSError: it cannot be read, or this user has no state directory.
-        """
-        self._file = state_directory() / _APART
-        self._known: set[bytes] = set()
-        with suppress(FileNotFoundError):
-            self._known.update(read_own(self._file, _MOST).split())
-
-    def __contains__(self, memories: Iterable[Memory]) -> bool:
-        return self._together(memories) in self._known
-
-    def add(self, memories: Iterable[Memory]) -> None:
-        """Note that these memories are to be left as they are.
-
-        Raises:
-            OSError: the disk refused.
-        """
-        make_directory(self._file.parent)
-        _append(self._file, [self._together(memories)])
-
-    @staticmethod
-    def _together(memories: Iterable[Memory]) -> bytes:
-        return b"-".join(sorted(map(digest, memories)))
 
 
 def _append(path: Path, digests: Iterable[bytes]) -> None:
