@@ -22,7 +22,6 @@ from aiaml_server.format.memory import SHORTEST_ID, Memory, parse, parsed
 from aiaml_server.format.scorer import MAX_HITS
 from aiaml_server.settings import Settings
 from aiaml_server.storage import operations
-from aiaml_server.storage.inbox import Inbox
 from aiaml_server.storage.store import MAX_FILE, Stamp, Store
 from aiaml_server.sync import Problem, Sync, once
 
@@ -49,7 +48,6 @@ class MemoryBank:
     Attributes:
         base: that directory.
         directory: where the memories' files are, in it.
-        inbox: what the person has seen.
         sync: what keeps it in git.
     """
 
@@ -77,7 +75,6 @@ class MemoryBank:
         self._made: Index | None = None
         self._changed = threading.Event()  # set when there is something for the index
         self._ended = threading.Event()
-        self.inbox = Inbox(settings.base, kept=settings.inbox)
         self.sync = Sync(settings, arrived=self._changed.set)
         if lasting:
             self._index, self.uses  # noqa: B018 (threads share them: made before there are any)
@@ -142,15 +139,6 @@ class MemoryBank:
             while self._changed.is_set() and not self._ended.is_set():
                 self._changed.clear()  # whoever sets it now wakes nobody
                 self._ended.wait(quiet)
-
-    def own(self, memory: Memory) -> None:
-        """Take what the person wrote for seen; it is stored by now, so a failure is only told."""
-        if not self.inbox.kept:
-            return
-        try:
-            self.inbox.see([memory])
-        except OSError as error:
-            self._told(f"Not noted as seen by you: {error}")
 
     def remember(self, agent: str, user: str, topics: Sequence[str], content: str) -> Memory:
         """Store a memory; on return it is whole and durable on disk.

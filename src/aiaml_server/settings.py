@@ -66,7 +66,6 @@ class Settings:
         hide_expired: whether `think` leaves out memories whose `until` is over
             (`AIAML_HIDE_EXPIRED`).
         hooks: whether the hooks that a person has installed tell anything (`AIAML_HOOKS`).
-        inbox: whether `aiaml list` tells what the person has not seen yet (`AIAML_INBOX`).
     """
 
     base: Path
@@ -79,7 +78,6 @@ class Settings:
     log_uses: bool = True
     hide_expired: bool = False
     hooks: bool = True
-    inbox: bool = False
 
     @property
     def remote_error(self) -> InvalidSetting | None:
@@ -253,12 +251,6 @@ _BY_FIELD = {
         "true",
         switch,
         "false: hooks that are installed (`aiaml install CLIENT --hooks`) tell nothing",
-    ),
-    "inbox": Variable(
-        "AIAML_INBOX",
-        "false",
-        switch,
-        "true: `aiaml list` and the page tell which memories you have not seen yet",
     ),
     "log_level": LOG_LEVEL,
 }

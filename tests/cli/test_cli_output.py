@@ -296,7 +296,7 @@ def test_bars_are_of_plain_characters_where_there_are_no_others(
 
 LONG = "A line that is too long for a row of any terminal " * 9
 SHOWING_VERBS = [
-    *("list", "search word", "show abcd1234", "topics", "stats", "uses", "seen"),
+    *("list", "search word", "show abcd1234", "topics", "stats", "uses"),
     *("log", "history abcd1234", "status", "doctor --fast", "toolsets", "install --list"),
     *("import --dry-run notes", "forget --dry-run topic:t", "export --to out.jsonl", "sync"),
     *("remember more -t x", "show ffff", "no-such-verb", "list --no-such-option", "restore ffff"),

@@ -410,7 +410,7 @@ def code(home: Path) -> Path:
     [
         "citations list", "citations search prices", "citations verify", "citations get",
         "citations graph", "toolsets", "sessions check", "compartments show", "compartments stats",
-        "status", "stats", "show 0a1b", "uses", "seen", "install --list",
+        "status", "stats", "show 0a1b", "uses", "install --list",
     ],
 )  # fmt: skip
 def test_lines_break_between_words(home: Path, code: Path, verb: str, columns: int) -> None:

@@ -279,7 +279,7 @@ def test_chosen_names_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 OF_THE_DEFAULT = {
-    "bank", "database", "index", "inbox", "labels", "memory", "postings", "scorer", "selection",
+    "bank", "database", "index", "labels", "memory", "postings", "scorer", "selection",
     "sqlite", "store", "sync", "tokens", "tools", "uses",
 }  # fmt: skip
 

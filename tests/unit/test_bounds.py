@@ -454,13 +454,6 @@ def a_line(place: Path, data: bytes) -> Call:
     return told(lambda: len(str(_loads(data.decode()))))
 
 
-def the_inbox(base: Path) -> object:
-    """Read what a person has seen."""
-    from aiaml_server.storage.inbox import Inbox
-
-    return Inbox(base).has(b"x")
-
-
 def the_operations(base: Path) -> object:
     """Read what a person changed."""
     from aiaml_server.storage.operations import operations
@@ -722,14 +715,6 @@ ROWS = (
         of_sync(".sync-forget", asked_to_forget),
         "",
         ("sync.asked.recorded",),
-    ),
-    Row(
-        "what the person has seen",
-        64 * MIB,
-        {"names": again(f"{'0' * 32}\n")},
-        of_derived("inbox", the_inbox),
-        "",
-        ("storage.inbox.Inbox._seen",),
     ),
     Row(
         "what a person changed",

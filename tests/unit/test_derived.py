@@ -22,7 +22,6 @@ from aiaml_server.errors import NotOurs, Nowhere
 from aiaml_server.format.memory import format as format_of
 from aiaml_server.storage import derived
 from aiaml_server.storage.derived import cache_directory, folder, key, key_file, others
-from aiaml_server.storage.inbox import Inbox
 from aiaml_server.sync import seen
 from client import Client
 from machine import Machine
@@ -214,7 +213,7 @@ NOWHERE: dict[str, Mapping[str, str]] = {
 def test_nothing_is_kept_without_a_place_for_the_key(tmp_path: Path, where: str) -> None:
     """Answers are right, the log says once why, and nothing is left in the base."""
     base = filled(tmp_path / "base", "a needle")
-    environ = {**NOWHERE[where], "AIAML_INBOX": "true"}
+    environ = NOWHERE[where]
     with Client(base, environ=environ) as client:
         assert len(client.call("think", keywords=["needle"])) == 1
         client.remember("another needle")
@@ -404,7 +403,6 @@ def test_copy_of_a_base_has_an_index_of_its_own(tmp_path: Path) -> None:
     """What came with it is not opened, also where all of it was copied as it is."""
     base = filled(tmp_path / "base", "a needle")
     found(base, "needle")
-    Inbox(base).see([Memory.new("claude", "marco", ["x"], "seen")])
     shutil.copytree(base, tmp_path / "copy", symlinks=True)
     came = tmp_path / "copy" / ".index" / folder(base).name
     for path in came.iterdir():

@@ -77,7 +77,6 @@ VERBS = {
     "search": ("show:search", "Find what answers a question in your own words, the best first."),
     "topics": ("stats:topics", "List the topics, the most frequent first."),
     "stats": ("stats:stats", "Count memories by agent, user, topic and month."),
-    "seen": ("seen:seen", "Say that you have seen memories; what you have not is new."),
     "uses": (
         "uses:uses",
         "Tell what agents asked for: which memories help, and which never come up.",
@@ -120,7 +119,7 @@ GROUPS = (
     ("How things stand", ("status", "sync", "doctor")),
     ("Connecting", ("install", "uninstall", "demo", "toolsets")),
     ("In and out", ("import", "export")),
-    ("More", ("stats", "seen", "keep-local", "completion")),
+    ("More", ("stats", "keep-local", "completion")),
 )
 """The verbs as a person meets them; those of the last group by their names alone."""
 

@@ -101,7 +101,6 @@ def remember(
         else:
             said = Memory.new(agent, user, topics, content)
             memory = bank.add(parse(with_until(format(said), until)))
-        bank.own(memory)
         if json:  # it is stored, so this is said before git is asked to take it
             out_json({"memory_id": memory.id, "file": memory.file_name})
         else:
@@ -180,7 +179,6 @@ def edit(memory_id: str, until: str | None, json: bool) -> None:
         else:
             after = with_until(before, "" if until == "forever" else until)
             changed = bank.edit(name, before, _changed(before, after))
-        bank.own(changed)
         if json:
             out_json(fields(changed, name))
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -36,7 +36,6 @@ from aiaml_server.terminal import (
     out_bytes,
     out_rows,
     plural,
-    progress,
     styled,
     width,
     wrapped,
@@ -60,7 +59,6 @@ picked = click.option(
 @click.command("list")
 @click.argument("said", nargs=-1, metavar="[FIELD:VALUE]...")
 @filtered
-@click.option("--new", is_flag=True, help="Only what you have not marked as `aiaml seen`.")
 @paged
 @picked
 @formed
@@ -72,7 +70,6 @@ def list_(
     pick: bool,
     template: str | None,
     data: str,
-    new: bool,
     **options: Any,
 ) -> None:
     """List memories, newest first.
@@ -96,24 +93,19 @@ def list_(
         raise InvalidInput(words[0], "is no field; `aiaml search` looks for words")
     _check_form(data, template, pick=pick)
     part = Part(limit, page, everything)
-    unseen: set[str] = set()
     if pick:
         with opened(record=False) as bank:
-            names = _named(bank, wanted, new=new)
+            names = [name for _, name in bank.dated(wanted)]
             if not names:
                 raise Ended(nothing(bank, wanted))
         choose(names, part)
         return
     with opened() as bank:
-        names = _named(bank, wanted, new=new)
+        names = [name for _, name in bank.dated(wanted)]
         total = len(names)
         shown: Iterable[tuple[str, Memory]] = bank.read(names[part.first : part.last])
-        if telling := _tells_new(bank):
-            shown = _noting_new(bank, shown, unseen)
         if data:
-            rows = []
-            for name, memory in shown:
-                rows.append(fields(memory, name) | ({"new": name in unseen} if telling else {}))
+            rows = [fields(memory, name) for name, memory in shown]
             out_rows(rows, data)
             count = len(rows)
         else:
@@ -122,24 +114,6 @@ def list_(
             raise Ended(nothing(bank, wanted, beyond=total > 0))
     if told := part.told(count, total):
         note(dim(told))
-    if unseen and not new:
-        note(dim(f"New to you: {len(unseen):,} of these; `aiaml list --new` shows what is."))
-
-
-def _named(bank: MemoryBank, wanted: Filter, *, new: bool) -> list[str]:
-    """Return the files of what is to be listed.
-
-    Raises:
-        Ended: there is nothing.
-    """
-    names = [name for _, name in bank.dated(wanted)]
-    if not new:
-        return names
-    read = bank.read(progress(names, "Reading"))
-    found = [name for name, memory in read if bank.inbox.is_new(memory)]
-    if names and not found:
-        raise Ended("none of these is new to you")
-    return found
 
 
 def _check_form(data: str, template: str | None, *, pick: bool = False) -> None:
@@ -158,25 +132,6 @@ def _printed(shown: Iterable[tuple[str, Memory]], template: str | None) -> int:
     for name, memory in found:
         out(filled(template, memory, name))
     return len(found)
-
-
-def _tells_new(bank: MemoryBank) -> bool:
-    """Say whether the person is to be told what is new; why they cannot be, is told."""
-    if not bank.inbox.kept:
-        return False
-    if problem := bank.inbox.problem:
-        note(f"What is new to you cannot be told: {problem}")
-    return not problem
-
-
-def _noting_new(
-    bank: MemoryBank, shown: Iterable[tuple[str, Memory]], unseen: set[str]
-) -> Iterator[tuple[str, Memory]]:
-    """Pass memories through, and note the files of those that the person has not seen."""
-    for name, memory in shown:
-        if bank.inbox.is_new(memory):
-            unseen.add(name)
-        yield name, memory
 
 
 def fields(memory: Memory, name: str) -> dict[str, Any]:
