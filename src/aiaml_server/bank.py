@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from functools import cached_property
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from aiaml_server.errors import (
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from aiaml_server.format.scorer import Found, Hit
     from aiaml_server.index.facets import Borders, Counts
     from aiaml_server.index.index import Index
-    from aiaml_server.storage.uses import Uses
     from aiaml_server.sync.history import History
 
 log = logging.getLogger(__name__)
@@ -77,14 +75,7 @@ class MemoryBank:
         self._ended = threading.Event()
         self.sync = Sync(settings, arrived=self._changed.set)
         if lasting:
-            self._index, self.uses  # noqa: B018 (threads share them: made before there are any)
-
-    @cached_property
-    def uses(self) -> Uses:
-        """What agents asked for."""
-        from aiaml_server.storage.uses import Uses  # noqa: PLC0415 (a person's verbs note nothing)
-
-        return Uses(self.base)
+            self._index  # noqa: B018 (threads share them: made before there are any)
 
     @property
     def _index(self) -> Index:
@@ -105,8 +96,7 @@ class MemoryBank:
         threading.Thread(target=self._keep_index, name="index", daemon=True).start()
         self.sync.open()
         try:
-            with self.uses.kept() if self._settings.log_uses else nullcontext():
-                yield self
+            yield self
         finally:
             self._ended.set()
             self._changed.set()
@@ -295,7 +285,6 @@ class MemoryBank:
                 texts[name] = text
         self.forget(texts)
         self._index.refresh()  # it holds what it has read, until it looks again
-        self.uses.forget(ids)
         return left
 
     def restore(

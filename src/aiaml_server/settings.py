@@ -62,7 +62,6 @@ class Settings:
         sync_interval: seconds between two looks at the remote (`AIAML_SYNC_INTERVAL`).
         check_secrets: whether a memory that seems to hold a key or password is kept out of
             git (`AIAML_CHECK_SECRETS`).
-        log_uses: whether servers note what was asked for, for `aiaml uses` (`AIAML_LOG_USES`).
         hide_expired: whether `think` leaves out memories whose `until` is over
             (`AIAML_HIDE_EXPIRED`).
         hooks: whether the hooks that a person has installed tell anything (`AIAML_HOOKS`).
@@ -75,7 +74,6 @@ class Settings:
     remote: str = field(default="", repr=False)
     sync_interval: float = 60.0
     check_secrets: bool = True
-    log_uses: bool = True
     hide_expired: bool = False
     hooks: bool = True
 
@@ -233,12 +231,6 @@ _BY_FIELD = {
         "false",
         switch,
         "true: compare every answer with a scan of all files (slow)",
-    ),
-    "log_uses": Variable(
-        "AIAML_LOG_USES",
-        "true",
-        switch,
-        "true notes beside the index what agents ask for; `aiaml stats uses` tells it",
     ),
     "hide_expired": Variable(
         "AIAML_HIDE_EXPIRED",

@@ -130,7 +130,7 @@ def test_without_a_word_the_verbs_of_every_day_come_first() -> None:
     assert said.index("search") < said.index("doctor") < said.index("help --all")
     assert run("help", "--all").stdout == run("--help").stdout
     named = [name for _, names in app.GROUPS for name in names]
-    assert set(app.VERBS) - set(named) <= {"serve", "version", "help", *app.OLD}
+    assert set(app.VERBS) - set(named) <= {"serve", "version", "help"}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows tells it otherwise")
@@ -323,7 +323,7 @@ def test_the_narrowest_terminal_has_room(tmp_path: Path) -> None:
         words = [word for topic in topics for word in ("-t", topic)]
         assert run("remember", "some text", *words, **env).returncode == 0
     for columns in ("1", "48", "50", "100000"):
-        for verb in ("list", "search some", "topics", "stats"):
+        for verb in ("list", "search some", "stats"):
             done = run(*verb.split(), **env, COLUMNS=columns)
             assert (done.returncode, done.stderr) == (0, ""), (columns, verb)
         assert run("list", **env, COLUMNS=columns).stdout.count("some text") == 2

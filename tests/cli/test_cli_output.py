@@ -245,7 +245,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.mark.parametrize(
     "line",
     [
-        *("list --all", "search word", "topics", "stats", "doctor files"),
+        *("list --all", "search word", "stats", "doctor files"),
         *("export --to - --format book", "export --to - --format site"),
         *("show @", "forget @", "list --all --json", "show --json @", "search word --json"),
     ],
@@ -288,7 +288,7 @@ def test_bars_are_of_plain_characters_where_there_are_no_others(
     """In the C locale, and where Python is told so."""
     memory(tmp_path / "m", "a.md")
     env = at(tmp_path / "m", **plain)
-    for verb in ("stats", "topics"):
+    for verb in ("stats",):
         said = subprocess.run([*SERVER, verb], env=env, capture_output=True, check=True, timeout=60)
         assert said.stdout.isascii()
         assert b"####" in said.stdout
@@ -296,7 +296,7 @@ def test_bars_are_of_plain_characters_where_there_are_no_others(
 
 LONG = "A line that is too long for a row of any terminal " * 9
 SHOWING_VERBS = [
-    *("list", "search word", "show abcd1234", "topics", "stats", "uses"),
+    *("list", "search word", "show abcd1234", "stats"),
     *("log", "history abcd1234", "status", "doctor --fast", "toolsets", "install --list"),
     *("import --dry-run notes", "forget --dry-run topic:t", "export --to out.jsonl", "sync"),
     *("remember more -t x", "show ffff", "no-such-verb", "list --no-such-option", "restore ffff"),

@@ -276,7 +276,7 @@ EVIL = "\x1b]52;c;b3duZWQ=\x07 \x1b[8m \x9b2J \u202e \x7f"
     "line",
     [
         *("show abcd1234 --raw", "show abcd1234", "export --to -", "export --to - --format book"),
-        *("list", "search evil", "topics", "stats", "show abcd1234 --json", "doctor files"),
+        *("list", "search evil", "stats", "show abcd1234 --json", "doctor files"),
         *("edit abcd", "forget abcd"),
     ],
 )
@@ -410,7 +410,7 @@ def code(home: Path) -> Path:
     [
         "citations list", "citations search prices", "citations verify", "citations get",
         "citations graph", "toolsets", "sessions check", "compartments show", "compartments stats",
-        "status", "stats", "show 0a1b", "uses", "install --list",
+        "status", "stats", "show 0a1b", "install --list",
     ],
 )  # fmt: skip
 def test_lines_break_between_words(home: Path, code: Path, verb: str, columns: int) -> None:

@@ -151,7 +151,7 @@ def test_what_a_filter_forgot_comes_back_as_a_whole(tmp_path: Path) -> None:
 
 
 ROWS = (
-    "list", "search =cmd", "show {id}", "topics", "stats topics", "log", "history {id}",
+    "list", "search =cmd", "show {id}", "log", "history {id}",
     "undo --list", "toolsets", "install --list", "doctor files",
 )  # fmt: skip
 """Verbs whose JSON is a list of objects."""
@@ -190,5 +190,4 @@ def test_csv_of_what_is_more_than_rows_is_its_table(tmp_path: Path) -> None:
         ("agent", "human", "1"), ("user", "ann", "1"), ("topic", "dog", "1"),
     ]  # fmt: skip
     assert rows[3]["of"] == "month"
-    assert run("stats", "uses", "--csv", **env).returncode == 1
     assert "--csv goes with --list" in run("undo", "--csv", **env).stderr

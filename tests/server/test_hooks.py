@@ -24,7 +24,6 @@ from aiaml_server.server.hooks import telling
 from aiaml_server.server.hooks.hosts import Said, project
 from aiaml_server.storage.derived import folder
 from aiaml_server.storage.store import Store
-from aiaml_server.storage.uses import Uses
 from aiaml_server.toolsets.citations import Citation, Memories
 from aiaml_server.toolsets.sessions.memory import AgentMemory
 from machine import git
@@ -83,18 +82,12 @@ def hook(
 
 
 def test_hook_prompt_shows_memory(base: Path) -> None:
-    """A prompt that is about a memory is told of it, as data, and that is noted."""
+    """A prompt that is about a memory is told of it, as data."""
     text = hook(base, "UserPromptSubmit", prompt=PROMPT)
     opened, *lines, closed = text.splitlines()[1:]
     assert (opened, closed) == ("<memories>", "</memories>")
     (line,) = map(json.loads, lines)
     assert line["content"] == REHEARSAL and line["agent"] == "claude"
-    (use,) = Uses(base).read()
-    assert (use.tool, use.ids) == ("shown", (line["id"],))
-    assert "choir" in use.keywords
-    said = aiaml(base, "stats", "uses")
-    assert "1 shown" in said and f"Shown by hooks\n    1  {line['id']}" in said
-    assert json.loads(aiaml(base, "stats", "uses", "--json"))["shown"] == {line["id"]: 1}
 
 
 @pytest.mark.parametrize("prompt", ["fix the failing test in the parser", "green", "", "?!"])
@@ -264,31 +257,6 @@ def test_hook_start_tells_counts_and_project(base: Path) -> None:
     assert len(text) <= telling.START
 
 
-def test_hook_compacted_asks_unless_stored(base: Path) -> None:
-    """After a conversation was shortened, what matters is asked for where nothing was stored."""
-    transcript = base.parent / "talk.jsonl"
-    transcript.write_text('{"name": "mcp__aiaml__think"}', encoding="utf-8")
-    said = {"source": "compact", "transcript_path": str(transcript)}
-    assert telling.STORE in hook(base, "SessionStart", **said)
-    assert telling.STORE not in hook(base, "SessionStart", **said)  # once in a session
-    transcript.write_text("x" * 60_000, encoding="utf-8")
-    assert hook(base, "Stop", transcript_path=str(transcript)) == ""
-    transcript.write_text('{"name": "mcp__aiaml__remember"}', encoding="utf-8")
-    assert telling.STORE not in hook(base, "SessionStart", **said, session_id="s2")
-
-
-def test_hook_end_asks_once(base: Path) -> None:
-    """An agent that has finished long work is asked once in a session, and never in a circle."""
-    transcript = base.parent / "talk.jsonl"
-    transcript.write_text("x" * 60_000, encoding="utf-8")
-    said = {"transcript_path": str(transcript)}
-    assert hook(base, "Stop", stop_hook_active=True, **said) == ""
-    assert hook(base, "Stop", **said) == telling.STORE
-    assert hook(base, "Stop", **said) == ""
-    transcript.write_text("short", encoding="utf-8")
-    assert hook(base, "Stop", **{**said, "session_id": "s2"}) == ""
-
-
 def test_hook_does_not_wait(base: Path) -> None:
     """While another process writes to the index, the program ends soon, with 0 and nothing."""
     with closing(sqlite3.connect(file_of(folder(base)), isolation_level=None)) as other:
@@ -311,7 +279,7 @@ def test_hook_imports() -> None:
     """The program loads neither click nor the SDK, nor what else a prompt does not need."""
     code = (
         "import sys, aiaml_server.server.hooks.__main__, aiaml_server.server.hooks.hosts,"
-        " aiaml_server.server.hooks.telling, aiaml_server.storage.uses;"
+        " aiaml_server.server.hooks.telling;"
         "print(sorted({'click', 'mcp', 'pydantic', 'anyio', 'yaml', 'logging', 'calendar',"
         " 'aiaml_server.toolset', 'aiaml_server.index.index'} & set(sys.modules)))"
     )
@@ -356,7 +324,7 @@ def test_install_hooks_byte_exact(name: str, before: str, tmp_path: Path) -> Non
     assert "aiaml_server.server.hooks" in once and ("// mine" in once) == (
         bool(before) and HOSTS[name].form in ("groups", "plain")
     )
-    told = [events[each][0] for each in ("start", "prompt", "end") if each in events]
+    told = [events[each][0] for each in ("start", "prompt") if each in events]
     assert all(event in once for event in told) and "PreToolUse" not in once
     assert "has its hooks already" in typed(tmp_path, "install", name, "--hooks")
     assert path.read_text(encoding="utf-8") == once
@@ -428,7 +396,6 @@ def test_hook_plain_answer(host: str) -> None:
     event = json.dumps({"hook_event_name": "UserPromptSubmit", "prompt": PROMPT})
     said = Said.parsed(event.encode(), host)
     assert said and json.loads(said.answer("x")) == {"additionalContext": "x"}
-    assert said.client == f"hook of {host}"
 
 
 def test_said_prompt_without_what_a_start_told() -> None:

@@ -280,7 +280,7 @@ def test_chosen_names_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> 
 
 OF_THE_DEFAULT = {
     "bank", "database", "index", "labels", "memory", "postings", "scorer", "selection",
-    "sqlite", "store", "sync", "tokens", "tools", "uses",
+    "sqlite", "store", "sync", "tokens", "tools",
 }  # fmt: skip
 
 

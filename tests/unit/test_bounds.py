@@ -461,13 +461,6 @@ def the_operations(base: Path) -> object:
     return len(operations(base))
 
 
-def the_uses(base: Path) -> object:
-    """Read what agents asked for."""
-    from aiaml_server.storage.uses import Uses
-
-    return str(Uses(base).summary())
-
-
 def typed(*words: str) -> Callable[[Path, bytes], Call]:
     """What is piped into a verb."""
 
@@ -726,14 +719,6 @@ ROWS = (
         of_derived("operations.jsonl", the_operations),
         "",
         ("storage.operations.operations",),
-    ),
-    Row(
-        "what agents asked for",
-        2 * MIB,
-        {"lines": again(USED)},
-        of_derived("uses.jsonl", the_uses),
-        "",
-        ("storage.uses._bytes", "storage.uses.Use.parsed"),
     ),
     Row(
         "a part of a note that is imported; a note may have 16 MiB",

@@ -327,7 +327,7 @@ def test_no_verb_waits_or_reaches_out(
         assert [hit["id"] for hit in client.call("think", keywords=["needle"])] == [memory_id]
         assert client.call("recall", memory_ids=[memory_id])[0]["content"] == "needle"
     for line in (
-        f"show {memory_id}", "list", "search needle", "topics", "stats", "remember x -t y",
+        f"show {memory_id}", "list", "search needle", "stats", "remember x -t y",
         f"history {memory_id}", "log", "status", "doctor --offline disk files index sync",
         "sync", "export --to -", f"keep-local {memory_id}", f"keep-local {memory_id} --undo",
         f"import {lines} --yes", f"export --to {base / 'x.zip'}", f"import {base / 'x.zip'} --yes",

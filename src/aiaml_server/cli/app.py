@@ -29,9 +29,7 @@ from aiaml_server.terminal import (
     be_silent,
     bold,
     broken,
-    dim,
     is_seen,
-    is_terminal,
     note,
     out,
     out_json,
@@ -75,12 +73,7 @@ VERBS = {
     "list": ("show:list_", "List memories, newest first."),
     "show": ("show:show", "Show memories whole, their markdown rendered."),
     "search": ("show:search", "Find what answers a question in your own words, the best first."),
-    "topics": ("stats:topics", "List the topics, the most frequent first."),
     "stats": ("stats:stats", "Count memories by agent, user, topic and month."),
-    "uses": (
-        "uses:uses",
-        "Tell what agents asked for: which memories help, and which never come up.",
-    ),
     "remember": ("remember:remember", "Store a memory of your own, for every agent to find."),
     "edit": ("remember:edit", "Change a memory's file in your editor ($VISUAL, $EDITOR)."),
     "forget": (
@@ -122,9 +115,6 @@ GROUPS = (
     ("More", ("stats", "keep-local", "completion")),
 )
 """The verbs as a person meets them; those of the last group by their names alone."""
-
-OLD = {"topics": "stats topics", "uses": "stats uses"}
-"""Verbs that go on working, and what says the same."""
 
 _WORDS = "aiaml.words"
 _TWO_COLUMNS = 56  # what names and meanings need side by side
@@ -207,7 +197,7 @@ class Verbs(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the list of verbs, each with its sentence, and the toolsets that have some."""
         with formatter.section("Verbs"):
-            rows = [(name, summary) for name, (_, summary) in VERBS.items() if name not in OLD]
+            rows = [(name, summary) for name, (_, summary) in VERBS.items()]
             formatter.write_dl(rows)
         toolsets_ = [*_with_verbs(), *(each for each in toolsets.others().manifests if each.verbs)]
         with formatter.section("Toolsets, each with verbs of its own"):
@@ -257,11 +247,8 @@ def aiaml(
     context: click.Context, names: tuple[str, ...], directory: str | None, no_pager: bool
 ) -> None:
     """Run one verb."""
-    verb = context.invoked_subcommand
     if directory is not None:
         use_directory(directory)
-    if verb in OLD and is_terminal():
-        note(dim(f"`aiaml {OLD[verb]}` says this now; `aiaml {verb}` goes on working."))
     if names and context.invoked_subcommand not in ("serve", "demo"):
         raise click.UsageError(f"{toolsets.OPTION} goes with serve and demo")
     context.obj = names

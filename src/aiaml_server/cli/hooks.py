@@ -42,7 +42,7 @@ def _in(variable: str, name: str) -> Callable[[Machine], Path]:
     return lambda machine: Path(machine.directory(variable, machine.home / name))
 
 
-_ALIKE = {"start": ("SessionStart", ""), "prompt": ("UserPromptSubmit", ""), "end": ("Stop", "")}
+_ALIKE = {"start": ("SessionStart", ""), "prompt": ("UserPromptSubmit", "")}
 _EDITS = {name: (event, "Edit|Write|MultiEdit") for name, event in
           (("before", "PreToolUse"), ("after", "PostToolUse"))}  # fmt: skip
 HOSTS = {
@@ -51,7 +51,7 @@ HOSTS = {
     "gemini": Host(
         lambda machine: Path(machine.directory("GEMINI_CLI_HOME", machine.home) / ".gemini"),
         "settings.json",
-        {"start": ("SessionStart", ""), "prompt": ("BeforeAgent", ""), "end": ("AfterAgent", "")},
+        {"start": ("SessionStart", ""), "prompt": ("BeforeAgent", "")},
         timeout=1000 * SECONDS,
     ),
     "cursor": Host(_in("", ".cursor"), "hooks.json", {"start": ("sessionStart", "")}, "plain"),
@@ -59,7 +59,7 @@ HOSTS = {
     "opencode": Host(
         lambda machine: Path(machine.xdg / "opencode"),
         "plugins/aiaml{}.js",
-        {"start": ("SessionStart", ""), "prompt": ("UserPromptSubmit", "")},
+        _ALIKE,
         "module",
     ),
 }
@@ -79,7 +79,7 @@ def hooked(client: Client, machine: Machine, base: str, toolset: str) -> Change:
     path = _file(host, machine, toolset)
     words = _words(path, base, client.name, toolset)
     default = toolset == toolsets.DEFAULT
-    told = ("start", "prompt", "end") if default else toolsets.manifest(toolset).hooks
+    told = ("start", "prompt") if default else toolsets.manifest(toolset).hooks
     events = {name: host.events[name] for name in told if name in host.events}
     if not events:
         raise ConfigError(path, f"{toolset} tells nothing at what {client.title} starts hooks for")

@@ -1,4 +1,4 @@
-"""`topics` and `stats`: all memories at a glance."""
+"""`stats`: all memories at a glance."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import click
 from aiaml_server.cli.context import opened
 from aiaml_server.cli.filtering import filtered
 from aiaml_server.cli.show import nothing
-from aiaml_server.cli.uses import uses
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.memory import Memory
 from aiaml_server.moments import in_local, instant, minute
@@ -41,53 +40,18 @@ _MONTHS = 24  # in the picture over time
 _BLOCKS = " ▏▎▍▌▋▊▉█"
 
 
-@click.command("topics")
+@click.command("stats")
 @filtered
 @as_rows
-def topics(data: str, **options: Any) -> None:
-    """List the topics, the most frequent first.
-
-    \b
-    Examples:
-      aiaml stats topics
-      aiaml stats topics --user marco --since 30d
-    """
-    wanted = Filter.of(**options)
-    with opened() as bank:
-        found = Counter(
-            topic for _, _, memory in _all(bank, wanted) for topic in dict.fromkeys(memory.topics)
-        )
-        why = "" if found else nothing(bank, wanted)
-    rows = ranked(found)
-    if data:
-        out_rows([{"topic": topic, "memories": count} for topic, count in rows], data)
-    else:
-        _print_table(rows, _widest(rows))
-    if why:
-        raise Ended(why)
-
-
-@click.group("stats", invoke_without_command=True, commands=[topics, uses])
-@filtered
-@as_rows
-@click.pass_context
-def stats(context: click.Context, /, data: str, **options: Any) -> None:
+def stats(data: str, **options: Any) -> None:
     """Count memories by agent, user, topic and month.
-
-    `stats topics` counts all topics, `stats uses` tells what agents asked for.
 
     \b
     Examples:
       aiaml stats
       aiaml stats --agent claude --since 52w --json
-      aiaml stats topics --user marco
-      aiaml stats uses --since 7d
     """
     wanted = Filter.of(**options)
-    if below := context.invoked_subcommand:
-        if wanted or data:
-            raise click.UsageError(f"options stand behind {below}: `aiaml stats {below} …`")
-        return
     counts = Counts()
     with opened() as bank:
         for name, size, memory in _all(bank, wanted):

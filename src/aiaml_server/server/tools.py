@@ -17,7 +17,7 @@ from aiaml_server.format.scorer import WANTED as KEYWORDS_RULE
 from aiaml_server.format.scorer import clean
 from aiaml_server.settings import Settings
 from aiaml_server.storage.chosen import chosen_remote
-from aiaml_server.toolset import CRASHED, Answer, Tool, Toolset, client
+from aiaml_server.toolset import CRASHED, Answer, Tool, Toolset
 
 # --- shapes -----------------------------------------------------------------------------------
 
@@ -286,7 +286,6 @@ class MemoryTools:
         if not clean(keywords):
             raise InvalidInput("keywords", f"must be {KEYWORDS_RULE}")
         hits = self._bank.think(keywords)
-        self._bank.uses.note(client.get(), "think", keywords, (hit.id for hit in hits))
         return [
             {
                 "id": hit.id,
@@ -329,8 +328,6 @@ class MemoryTools:
                     entries.append({"id": memory_id, "error": error})
             if MOST_RECALLED - room < MOST_RECALLED // 8:
                 some = min(2 * some, _MANY)
-        found = (each["id"] for each in entries if "content" in each)
-        self._bank.uses.note(client.get(), "recall", (), found)
         return [*entries, *map(_too_much, rest)]
 
 

@@ -13,7 +13,6 @@ import os
 import sys
 import threading
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,10 +21,7 @@ if TYPE_CHECKING:
 
 MOST = 1 << 20  # bytes of what a host says
 SECONDS = 0.25  # from the start of this program, after which a host is not kept waiting
-LONG = 50_000  # bytes of a conversation that may hold something to store
-READ = 4 << 20  # of its end, bytes that are looked at
 MORE_SECONDS = 2.0  # the same for another toolset, which reads the repository's files
-STORED = (b'_remember"', b'-remember"')  # how a use of the tool ends, in the ways of all hosts
 
 
 def main() -> None:
@@ -58,34 +54,14 @@ def _answer(options: Mapping[str, str], toolset: str) -> None:
 
     store = Store(settings.base)
     told = telling.Told()
-    asks = False
     if toolset:
         told = _by_toolset(toolset, said)
     elif said.event == "prompt":
         told = telling.at_prompt(store, said.prompt)
-    elif said.event in ("start", "end"):
-        asks = settings.log_uses and _to_ask(said) and not _has_asked(store.base, said.session)
-        if said.event == "start":
-            told = telling.at_start(store, project(said.place), compacted=asks)
-        elif asks:
-            told = telling.Told(telling.STORE)
+    elif said.event == "start":
+        told = telling.at_start(store, project(said.place))
     if told.text:
         os.write(1, said.answer(told.text))
-        from aiaml_server.storage.uses import Uses  # noqa: PLC0415 (most prompts tell nothing)
-
-        uses = Uses(store.base)
-        if settings.log_uses and said.event != "end":
-            uses.write(said.client, "shown", told.words, told.ids)
-        if asks:
-            uses.write(said.client, "asked", (said.session,), ())
-
-
-def _has_asked(base: Path, session: str) -> bool:
-    """Say whether it was asked in this session to store what matters."""
-    from aiaml_server.storage.uses import Uses  # noqa: PLC0415 (a prompt asks for nothing)
-
-    read = Uses(base).read()
-    return any(use.tool == "asked" and use.keywords == (session,) for use in read)
 
 
 def _by_toolset(name: str, said: Said) -> Told:
@@ -113,25 +89,6 @@ def _input() -> bytes:
         parts += [part] if size < MOST else []
         size += len(part)
     return b"".join(parts)
-
-
-def _to_ask(said: Said) -> bool:
-    """Say whether nothing was stored in a conversation that was shortened, or is long and over."""
-    if said.event == "start":
-        return said.source == "compact" and not _stored(said.transcript)
-    path = Path(said.transcript)
-    is_long = path.is_file() and path.stat().st_size >= LONG
-    return is_long and not said.again and not _stored(said.transcript)
-
-
-def _stored(transcript: str) -> bool:
-    """Say whether the end of a conversation has a use of `remember`; also where nobody can tell."""
-    if not transcript or not Path(transcript).is_file():
-        return True
-    with Path(transcript).open("rb") as stream:
-        stream.seek(max(0, stream.seek(0, os.SEEK_END) - READ))
-        said = stream.read(READ)
-        return any(each in said for each in STORED)
 
 
 if __name__ == "__main__":

@@ -13,13 +13,11 @@ EVENTS = {
     "sessionStart": "start",
     "UserPromptSubmit": "prompt",
     "BeforeAgent": "prompt",
-    "Stop": "end",
-    "AfterAgent": "end",
     "PreToolUse": "before",
     "PostToolUse": "after",
 }
 """What hosts call the events that we know. Claude Code, Codex and Copilot CLI have the same names;
-`BeforeAgent` and `AfterAgent` are Gemini's, `sessionStart` is Cursor's."""
+`BeforeAgent` is Gemini's, `sessionStart` is Cursor's."""
 
 _TOLD = re.compile(r"\A<hook_context>[^<]*</hook_context>\s*")
 """What Gemini CLI puts before the first prompt, as if a person had typed it: what a start told."""
@@ -27,33 +25,23 @@ _TOLD = re.compile(r"\A<hook_context>[^<]*</hook_context>\s*")
 PLAIN = ("copilot", "opencode")
 """Hosts that say by our own option which they are, and are answered in one way at all events."""
 
-CLIENTS = {"BeforeAgent": "gemini-cli", "AfterAgent": "gemini-cli", "sessionStart": "cursor"}
-
 
 class Said(NamedTuple):
     """What a host says.
 
     Attributes:
         name: the event, as the host calls it.
-        event: `start`, `prompt`, `before` and `after` an edit, or `end`.
-        session: by what the session is known; empty where it is not said.
+        event: `start`, `prompt`, `before` and `after` an edit.
         place: the directory in which the host works.
         prompt: what the person typed.
-        source: of a start, why: `startup`, `resume`, `clear` or `compact`.
-        transcript: the file of the conversation; empty where there is none.
-        again: whether the agent goes on because a hook has asked it to.
         file: the file that is edited; empty where none is.
         host: which it is, where our own option says so.
     """
 
     name: str
     event: str
-    session: str
     place: str
     prompt: str
-    source: str
-    transcript: str
-    again: bool
     file: str = ""
     host: str = ""
 
@@ -71,27 +59,16 @@ class Said(NamedTuple):
         return cls(
             name,
             EVENTS[name],
-            _text(said, "session_id") or _text(said, "conversation_id"),
             _place(said),
             _TOLD.sub("", _text(said, "prompt"), count=1),
-            _text(said, "source"),
-            _text(said, "transcript_path"),
-            said.get("stop_hook_active") is True,
             _text(given, "file_path") if isinstance(given, dict) else "",
             host,
         )
 
-    @property
-    def client(self) -> str:
-        """What `aiaml uses` calls the host."""
-        return f"hook of {self.host or CLIENTS.get(self.name, 'claude-code or codex')}"
-
     def answer(self, text: str) -> bytes:
         """Say a text to the agent, in the way of its host."""
         answer: dict[str, Any]
-        if self.event == "end":
-            answer = {"decision": "deny" if self.name == "AfterAgent" else "block", "reason": text}
-        elif self.host in PLAIN:
+        if self.host in PLAIN:
             answer = {"additionalContext": text}
         elif self.name == "sessionStart":
             answer = {"additional_context": text}

@@ -173,13 +173,12 @@ def _read(store: Store, name: str) -> Memory | None:
     return None
 
 
-def at_start(store: Store, project: str, *, compacted: bool) -> Told:
+def at_start(store: Store, project: str) -> Told:
     """Return what is known here: how much, of whom, and the newest of this project.
 
     Args:
         store: the memories.
         project: the repository's name; empty for none.
-        compacted: whether the conversation was just shortened, and nothing stored in it.
     """
     wanted = Filter(topics=(project.casefold(),))
     with indexed(store) as found:
@@ -209,23 +208,15 @@ def at_start(store: Store, project: str, *, compacted: bool) -> Told:
         "AIAML remembers things of earlier conversations; `think` with words of the task finds"
         f" them. {FRAME}"
     )
-    asking = f"\n{STORE}" if compacted else ""
     lines = [json.dumps(about, ensure_ascii=False)]
     used: list[str] = []
     for memory in newest:
         line = shown(memory)
-        if len(heading) + len(asking) + len(fenced([*lines, line])) + 1 > START:
+        if len(heading) + len(fenced([*lines, line])) + 1 > START:
             break
         lines.append(line)
         used.append(memory.id)
-    return Told(f"{heading}\n{fenced(lines)}{asking}", tuple(used))
-
-
-STORE = (
-    "If this conversation holds something that will matter later and is not stored yet, store it"
-    " with `remember`; else go on without a word about this."
-)
-"""The sentence that is said once in a session, before what was said is lost."""
+    return Told(f"{heading}\n{fenced(lines)}", tuple(used))
 
 
 def of_toolset(name: str, lines: Sequence[Mapping[str, str]]) -> Told:
