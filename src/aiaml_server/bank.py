@@ -16,11 +16,9 @@ from aiaml_server.errors import (
     Occupied,
     StoreError,
 )
-from aiaml_server.format import memory as form
 from aiaml_server.format.memory import SHORTEST_ID, Memory, parse, parsed
 from aiaml_server.format.scorer import MAX_HITS
 from aiaml_server.settings import Settings
-from aiaml_server.storage import operations
 from aiaml_server.storage.store import MAX_FILE, Stamp, Store
 from aiaml_server.sync import Problem, Sync, once
 
@@ -200,7 +198,6 @@ class MemoryBank:
             StoreError: the disk refused; nothing was left behind.
         """
         added = self._store.add(memory)
-        operations.note(self.base, added.file_name, None, form.format(added))
         self._tell()
         return added
 
@@ -210,13 +207,8 @@ class MemoryBank:
         Raises:
             StoreError: the disk refused; nothing was left behind but what `stored` was given.
         """
-
-        def added(memory: Memory) -> None:
-            operations.note(self.base, memory.file_name, None, form.format(memory))
-            stored(memory)
-
         try:
-            self._store.add_all(memories, added)
+            self._store.add_all(memories, stored)
         finally:
             self._tell()
 
@@ -305,7 +297,6 @@ class MemoryBank:
 
     def _replace(self, name: str, before: str | None, after: str | None) -> None:
         self._store.replace(name, before, after)
-        operations.note(self.base, name, before, after)
         self._tell()
 
     def commit(self, *, seconds: float = PATIENCE_SECONDS) -> dict[str, Problem] | None:

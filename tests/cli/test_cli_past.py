@@ -430,18 +430,6 @@ def test_a_version_that_is_no_text_is_not_restored(ada: Machine) -> None:
     assert len(answer(ada, "history", memory.id)) == 3
 
 
-def test_undo_leaves_a_file_that_is_no_text_by_now(ada: Machine) -> None:
-    """It is among those that have changed since, and listed; the others are as they were."""
-    assert aiaml(ada, "remember", "hello", "--topic", "one").returncode == 0
-    (name,) = ada.files
-    path = ada.base / "files" / name
-    path.write_bytes(b"\xff")
-    assert aiaml(ada, "undo", "--list").returncode == 0
-    undone = aiaml(ada, "undo")
-    assert (undone.returncode, path.read_bytes()) == (3, b"\xff")
-    assert f"{name} is as it was: it has changed since" in undone.stderr
-
-
 def test_a_memory_whose_file_was_renamed_has_one_history(ada: Machine) -> None:
     """Under the name that it has now, and those that it had; the present one is restored."""
     memory = ada.remember("hello")

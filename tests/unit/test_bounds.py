@@ -454,13 +454,6 @@ def a_line(place: Path, data: bytes) -> Call:
     return told(lambda: len(str(_loads(data.decode()))))
 
 
-def the_operations(base: Path) -> object:
-    """Read what a person changed."""
-    from aiaml_server.storage.operations import operations
-
-    return len(operations(base))
-
-
 def typed(*words: str) -> Callable[[Path, bytes], Call]:
     """What is piped into a verb."""
 
@@ -708,17 +701,6 @@ ROWS = (
         of_sync(".sync-forget", asked_to_forget),
         "",
         ("sync.asked.recorded",),
-    ),
-    Row(
-        "what a person changed",
-        4 * MIB,
-        {
-            "files": again('["2026-01-02", "edit", {"a.md": ["0", "1"]}]\n'),
-            "nothing": again("{}\n"),
-        },
-        of_derived("operations.jsonl", the_operations),
-        "",
-        ("storage.operations.operations",),
     ),
     Row(
         "a part of a note that is imported; a note may have 16 MiB",

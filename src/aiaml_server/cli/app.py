@@ -82,7 +82,6 @@ VERBS = {
     ),
     "web": ("web:web", "See, search, edit and forget memories in the browser."),
     "history": ("history:history", "Show every version that a memory has had, newest first."),
-    "undo": ("undo:undo", "Take back your last change; again, the one before."),
     "restore": ("history:restore", "Bring back an earlier version, or a forgotten memory."),
     "log": ("history:log", "Show what came, changed and went lately, and from where."),
     "status": ("status:status", "Show how sync stands, and what to do where it fails."),
@@ -108,7 +107,7 @@ says of itself."""
 
 GROUPS = (
     ("Every day", ("list", "search", "show", "remember", "edit", "forget", "web")),
-    ("What was", ("undo", "history", "restore", "log")),
+    ("What was", ("history", "restore", "log")),
     ("How things stand", ("status", "sync", "doctor")),
     ("Connecting", ("install", "uninstall", "demo", "toolsets")),
     ("In and out", ("import", "export")),

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from aiaml_server.errors import MalformedFile
 from aiaml_server.settings import BASE, Settings
-from aiaml_server.storage.operations import recorded
 from aiaml_server.sync import with_remote_in_use
 from aiaml_server.terminal import note
 
@@ -49,18 +46,14 @@ def use_directory(path: str) -> None:
 
 
 @contextmanager
-def opened(*, record: bool = True) -> Iterator[MemoryBank]:
+def opened() -> Iterator[MemoryBank]:
     """Open the bank of the environment's settings, without any background work.
 
     What is changed is committed at the end; other machines get it from a server or `aiaml sync`.
-    It is what `aiaml undo` takes back, unless it is not to be recorded.
     """
     from aiaml_server.bank import MemoryBank  # noqa: PLC0415 (a fifth of the start of a verb)
 
-    context = click.get_current_context(silent=True)
-    verb = context.info_name or "" if context else ""
-    recording = recorded(verb, note) if record else nullcontext()
-    with closing(MemoryBank(settings(), lasting=False, told=note)) as bank, recording:
+    with closing(MemoryBank(settings(), lasting=False, told=note)) as bank:
         yield bank
 
 

@@ -67,8 +67,7 @@ def forget(
     """Delete memories, after showing them and asking: by their ids, or all that a filter means.
 
     The files are gone at once, and no agent finds them any more, on any of your machines. The
-    history, here and in your copy, still has them: `aiaml undo` or `aiaml restore` brings them
-    back.
+    history, here and in your copy, still has them: `aiaml restore` brings them back.
 
     With --everywhere the history is rewritten without them, here, in the copy and, when they next
     hear of it, on your other machines; also those that were forgotten before. That cannot be
@@ -191,9 +190,8 @@ def _answer(
         again = f"aiaml import {_words([target])}"
         out(wrapped(f"{target} has what they were: `{again}` adds it again."))
     if undo:
-        one = len(found) - len(missing) == 1
-        command, back = (undo, "it") if one else ("aiaml undo", "them")
-        out(wrapped(f"`{command}` brings {back} back."))
+        back = "it" if len(found) - len(missing) == 1 else "them"
+        out(wrapped(f"`{undo}` brings {back} back."))
     gone = "" if target else ": gone for good"
     if missing and kept is not None:
         names = joined(missing[:_NAMED]) + (" and others" if len(missing) > _NAMED else "")

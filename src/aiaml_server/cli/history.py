@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -160,6 +161,8 @@ def restore(ids: Sequence[str], at: str | None, since: str | None, yes: bool, js
         _print_restored({name: text})
     else:
         out(f"Restored memory {memory.id} as it was {of}.")
+        undo = "restore" if there else "forget"
+        out(f"`aiaml {undo} {shlex.quote(memory.id)}` takes it back.")
     if why := (held_back or {}).get(name):
         note(f"It is kept here, because {why.sentence}.")
 
@@ -194,6 +197,9 @@ def _restored(texts: Mapping[str, str], bank: MemoryBank, *, json: bool) -> None
         _print_restored(texts)
     else:
         out(f"Restored {plural(len(texts), 'memory')}.")
+        ids = " ".join(shlex.quote(parse(text).id) for text in texts.values())
+        if len(texts) <= _MANY:
+            out(f"`aiaml forget {ids}` takes it back.")
 
 
 def _last_texts(known: History, ids: Sequence[str], bank: MemoryBank) -> dict[str, str]:

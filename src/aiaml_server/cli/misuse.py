@@ -13,7 +13,7 @@ SYNONYMS = {
     "store": "remember", "rm": "forget", "del": "forget", "delete": "forget", "remove": "forget",
     "find": "search", "grep": "search", "query": "search", "think": "search", "ls": "list",
     "cat": "show", "view": "show", "get": "show", "read": "show", "recall": "show",
-    "update": "edit", "change": "edit", "revert": "undo",
+    "update": "edit", "change": "edit", "revert": "restore", "undo": "restore",
     "recover": "restore", "diff": "history", "versions": "history", "tail": "log",
     "activity": "log", "push": "sync", "pull": "sync", "commit": "sync", "check": "doctor",
     "config": "where", "settings": "where", "path": "where", "info": "where", "tags": "topics",

@@ -78,7 +78,7 @@ class _Pages:
         """Print the page."""
         page = self._among[self._first : self._first + self._size]
         numbers = {name: number for number, name in page}
-        with opened(record=False) as bank:
+        with opened() as bank:
             found = [*bank.read(numbers)]
         layout = Layout.of([memory for _, memory in found])
         for name, memory in found:
@@ -100,7 +100,7 @@ class _Pages:
         numbers = {name: number for number, name in self._all}
         words = said.casefold().split()
         found = []
-        with opened(record=False) as bank:
+        with opened() as bank:
             for name, memory in bank.read(numbers):
                 text = " ".join([memory.agent, memory.user, *memory.topics, memory.content])
                 if all(word in text.casefold() for word in words):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from aiaml_server.cli.context import opened
+from aiaml_server.cli.context import opened, settings
 from aiaml_server.format.memory import (
     ENDS,
     MAX_CONTENT,
@@ -104,7 +104,8 @@ def remember(
         if json:  # it is stored, so this is said before git is asked to take it
             out_json({"memory_id": memory.id, "file": memory.file_name})
         else:
-            out(f"Stored {memory.id}, about {memory.user}.")
+            undo = f"`aiaml forget {memory.id}` takes it back."
+            out(f"Stored {memory.id}, about {memory.user}. {undo}")
 
 
 def _single(topics: Iterable[str]) -> Iterable[str]:
@@ -183,6 +184,8 @@ def edit(memory_id: str, until: str | None, json: bool) -> None:
             out_json(fields(changed, name))
         else:
             out(f"Changed {memory.id}.")
+            if settings().sync:
+                out(f"`aiaml restore {shlex.quote(memory.id)}` takes it back.")
 
 
 def _edited(bank: MemoryBank, name: str, memory: Memory, before: str) -> Memory:

@@ -94,7 +94,7 @@ def list_(
     _check_form(data, template, pick=pick)
     part = Part(limit, page, everything)
     if pick:
-        with opened(record=False) as bank:
+        with opened() as bank:
             names = [name for _, name in bank.dated(wanted)]
             if not names:
                 raise Ended(nothing(bank, wanted))

@@ -11,10 +11,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from itertools import chain, islice
 from typing import NamedTuple
 
-from aiaml_server.errors import AiamlError, InvalidInput, MalformedFile
+from aiaml_server.errors import InvalidInput, MalformedFile
 from aiaml_server.format import bm25
 from aiaml_server.format.bm25 import Question
 from aiaml_server.format.filters import Filter
@@ -26,7 +25,6 @@ from aiaml_server.index.ranking import Ranked, ranked, rarest
 from aiaml_server.index.view import View
 from aiaml_server.moments import present
 from aiaml_server.storage.derived import folder
-from aiaml_server.storage.operations import operations
 from aiaml_server.storage.store import Store
 
 SHOWN = 3  # memories at a prompt
@@ -37,7 +35,6 @@ WORDS = 16  # of it that are looked for
 PLACES = 50_000  # where these stand in all memories: 50 ms; beyond, the rarest of them
 NEW = 50  # files that the index does not have, and that are read
 NEW_SECONDS = 0.03  # in which they are looked for: a listing of 10,000 takes 6 ms
-OPERATIONS = 256 * 1024  # bytes of what the person's verbs noted, beyond which that takes longer
 ENOUGH = (2, 0.3)
 """Words of a prompt that a memory must have, and the share of the prompt's rarity: of fifteen such
 pairs, the one with which most is found while 95 % of other prompts find nothing (RESULTS.md)."""
@@ -86,17 +83,14 @@ def indexed(store: Store) -> Iterator[tuple[Database, View] | None]:
 def unrecorded(store: Store, database: Database) -> dict[str, Memory]:
     """Return memories that the index does not have, or not as they are now, by their files' names.
 
-    Where the directory has changed, looked at are the files that the person's verbs wrote last, and
-    those with the last names: at most `NEW`, as far as `NEW_SECONDS` go.
+    Where the directory has changed, the files with the last names are looked at: at most `NEW`, as
+    far as `NEW_SECONDS` go.
     """
     end = time.perf_counter() + NEW_SECONDS
     directory = store.stamp()
     if directory is None or directory == database.directory():
         return {}
     names: dict[str, None] = {}
-    with suppress(OSError, AiamlError):
-        done = chain.from_iterable(each.files for each in operations(store.base, OPERATIONS))
-        names.update(dict.fromkeys(islice(filter(store.may_hold, done), NEW)))
     with suppress(OSError):
         names.update(dict.fromkeys(store.last_names(NEW, end)))
     known = database.find(names)
