@@ -7,8 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from aiaml_server.sync.forgetting.plan import plan
 from aiaml_server.sync.place import directory_of
 from aiaml_server.sync.rounds import Rounds
 from printed import completed, inherited
+from waiting import wait_until
 
 # No configuration of the person who runs the tests takes part in them.
 CLEAN = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "LC_ALL": "C"}
@@ -98,10 +98,7 @@ class Machine:
     def sync(self) -> Status:
         """Do one round, and return how things stand after it."""
         self.rounds.pace.hurry()
-        deadline = time.monotonic() + 60
-        while not self.rounds.run():  # a child of a killed server may be about to let go
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(self.rounds.run)  # a child of a killed server may be about to let go
         return Status.read(self.base)
 
     def synced(self) -> Status:
@@ -168,14 +165,6 @@ def is_index_current(base: Path) -> bool:
         return False
     with closing(Database(file)) as database:
         return database.directory() == Store(base).stamp()
-
-
-def wait_until(true: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Wait for something to become true."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def content_of(remote: Path, branch: str = "main") -> dict[str, bytes]:

@@ -21,7 +21,6 @@ from aiaml_server.sync import Status, once
 from aiaml_server.sync.command import GitFailed
 from aiaml_server.sync.problem import problem_of
 from aiaml_server.web.past import Past
-from clock import quick
 from machine import Machine, append, commit_by_hand, git, settle
 
 pytestmark = pytest.mark.usefixtures("nobodys_configuration")
@@ -102,9 +101,7 @@ def test_a_long_subject_of_a_commit_holds_nothing_up(ada: Machine) -> None:
     ada.remember("hello")
     ada.synced()
     forge(ada, "Add memory " + "(" * 1_000_000, " 0 +0000")
-    started = time.monotonic()
     done = aiaml(ada, "history", "0dd0dd0d")
-    quick(time.monotonic() - started, 30)
     assert done.returncode == 0, done.stderr
 
 
@@ -279,9 +276,7 @@ def test_history_and_log_ask_git_little(ada: Machine, tmp_path: Path) -> None:
     path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
     for verb, expected in ((["log"], 25), (["history", first[-8:]], 1)):
         calls.write_text("")
-        started = time.monotonic()
         done = aiaml(ada, *verb, "--json", PATH=path)
-        quick(time.monotonic() - started, 10)
         assert len(json.loads(done.stdout)) == expected, done.stderr
         assert len(calls.read_text().splitlines()) < 12
 
@@ -981,9 +976,7 @@ def test_ctrl_c_ends_sync_and_its_git_and_leaves_nothing_half_done(tmp_path: Pat
         connection, _ = server.accept()
         with connection:
             process.send_signal(signal.SIGINT)
-            started = time.monotonic()
             _, stderr = process.communicate(timeout=60)
-            quick(time.monotonic() - started, 5)
             connection.settimeout(5)
             while connection.recv(4096):  # until its git is gone
                 pass
@@ -1008,9 +1001,7 @@ def test_a_second_ctrl_c_ends_the_git_that_works_here_too(ada: Machine, tmp_path
     process.send_signal(signal.SIGINT)
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
-    again = time.monotonic()
     assert process.wait(timeout=60) == 130
-    quick(time.monotonic() - again, 3)
     last = beat.stat().st_size
     time.sleep(0.5)
     assert beat.stat().st_size == last
@@ -1042,9 +1033,7 @@ def test_remembering_does_not_wait_for_a_sync_that_is_under_way(ada: Machine) ->
     ada.remember("first")
     ada.synced()
     with Lock(ada.base / ".sync.lock").held(1.0):
-        begun = time.monotonic()
         done = aiaml(ada, "remember", "second", "-t", "x")
-        quick(time.monotonic() - begun, 8)
     assert (done.returncode, done.stderr) == (0, "")
     assert "second" in "".join(data.decode() for data in ada.files.values())
     ada.synced()

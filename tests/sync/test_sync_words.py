@@ -13,7 +13,6 @@ from aiaml_server.sync import Status, once
 from aiaml_server.sync.address import in_use, remembered
 from aiaml_server.sync.command import GitFailed
 from aiaml_server.sync.problem import problem_of
-from growth import steep
 from machine import Machine, bare, content_of
 
 CANNOT_READ = """\
@@ -107,19 +106,6 @@ def test_the_reason_is_told_as_the_server_gave_it(output: str, reason: str) -> N
     assert reason in problem.sentence
     assert "failed to push some refs" not in problem.sentence
     assert "correct access rights" not in problem.sentence
-
-
-@pytest.mark.gate_cases(11)
-@pytest.mark.parametrize("line", ["repository ", "key ", "permission ", "remote: ", "ERROR: ",
-                                  "\n", " ", "transport ", "error in ", "! ", "a"])  # fmt: skip
-@pytest.mark.parametrize("verb", ["push", "fetch", "status"])
-def test_the_time_to_read_a_servers_words_grows_with_their_length(line: str, verb: str) -> None:
-    """A server may say what it likes, as long as it likes."""
-
-    def read(size: int) -> None:
-        problem_of(GitFailed(verb, line * (size // len(line))))
-
-    assert not steep(read, 1 << 14, 1 << 20)
 
 
 def test_the_status_of_an_older_version_is_read(tmp_path: Path) -> None:

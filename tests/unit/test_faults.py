@@ -32,8 +32,8 @@ from aiaml_server.storage import sqlite, watch
 from aiaml_server.storage.derived import folder
 from aiaml_server.storage.store import UNREADABLE, Store
 from client import Client
-from clock import quick
 from loop_disk import loop_disk
+from waiting import wait_until
 
 NOTE = Memory("a1b2c3d4", "2026-01-01T00:00:00+00:00", "claude", "marco", ("x",), "needle")
 
@@ -302,33 +302,17 @@ def test_a_full_btrfs_disk_ends_no_server(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_stopped_neighbour_costs_no_more_than_two_seconds(tmp_path: Path) -> None:
+def test_a_stopped_neighbour_keeps_nobody_from_an_answer(tmp_path: Path) -> None:
     """One that was stopped in the middle of its first indexing; what it holds is made anew."""
     if os.name != "posix":
         pytest.skip("Windows cannot stop a process so")
     for number in range(3000):
         write(tmp_path, f"{number}.md", f"needle word{number} " * 20)
-    begun = time.monotonic()
-    with Client(tmp_path) as client:  # how long it takes without a neighbour
-        assert len(client.call("think", keywords=["needle"])) == 25
-    alone = time.monotonic() - begun
-    shutil.rmtree(tmp_path / ".index")
     with Client(tmp_path) as stopped:
-        deadline = time.monotonic() + 60
-        while not list(tmp_path.glob(".index/*/*-journal")):
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
+        wait_until(lambda: list(tmp_path.glob(".index/*/*-journal")))
         stopped.process.send_signal(signal.SIGSTOP)
-        begun = time.monotonic()
         with Client(tmp_path) as client:
             assert len(client.call("think", keywords=["needle"])) == 25
-        beside = time.monotonic() - begun
-        shutil.rmtree(tmp_path / ".index")
-        begun = time.monotonic()
-        with Client(tmp_path) as client:  # once more: a busy machine may have been so meanwhile
-            assert len(client.call("think", keywords=["needle"])) == 25
-        alone = max(alone, time.monotonic() - begun)
-        quick(beside, 2 + 3 * alone)
         stopped.process.send_signal(signal.SIGCONT)
         assert len(stopped.call("think", keywords=["needle"])) == 25
 
@@ -405,7 +389,7 @@ def test_a_file_that_is_removed_takes_nothing_of_the_next(tmp_path: Path) -> Non
 # --- large texts of many different words ----------------------------------------------------------
 
 MANY_WORDS = """
-import random, sys, time
+import random, sys
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -415,9 +399,7 @@ rng = random.Random(1)
 def words(count):
     return " ".join(f"{rng.getrandbits(24):x}" for _ in range(count))
 def asked(bank, keyword):
-    begun = time.perf_counter()
-    hits = bank.think([keyword])
-    return len(hits), time.perf_counter() - begun
+    return len(bank.think([keyword]))
 bank = MemoryBank(Settings(base))
 (base / "files").mkdir(parents=True)
 memory = bank.remember("claude", "marco", ["x"], "needle")
@@ -426,14 +408,10 @@ for size, count in ((150_000, 30), (8_000, 300), (1_000, 1000)):
     for number in range(count):
         path = base / "files" / f"{size}-{number}.md"
         path.write_text(text.replace("needle", f"needle {words(size)} n{number}z"))
-print(asked(bank, "needle")[0], asked(bank, "n7z")[0])
-slowest = 0.0
+print(asked(bank, "needle"), asked(bank, "n7z"))
 for number in range(4):
     bank.remember("claude", "marco", ["x"], f"{words(140_000)} last{number}z")
-    found, took = asked(bank, f"last{number}z")
-    print(found)
-    slowest = max(slowest, took)
-print(slowest)
+    print(asked(bank, f"last{number}z"))
 # Not getrusage, whose maximum a program inherits from the process that started it.
 status = Path("/proc/self/status").read_text()
 print(int(status.partition("VmHWM:")[2].split()[0]) / 1024)
@@ -442,13 +420,12 @@ print(int(status.partition("VmHWM:")[2].split()[0]) / 1024)
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, memory is counted otherwise")
-def test_large_texts_of_different_words_take_little_memory_and_time(tmp_path: Path) -> None:
+def test_large_texts_of_different_words_take_little_memory(tmp_path: Path) -> None:
     """Such as logs and tables: 30 of a megabyte, 300 of 50 KB and 1,000 of 7 KB."""
     words = [sys.executable, "-c", MANY_WORDS, str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
-    *answers, slowest, mebibytes = done.stdout.split()
+    *answers, mebibytes = done.stdout.split()
     assert answers == ["25", "3", "1", "1", "1", "1"]
-    quick(float(slowest), 2.0)  # 0.3 on a quiet machine
     assert float(mebibytes) < 300
     assert scan(tmp_path, "n7z") == MemoryBank(Settings(tmp_path)).think(["n7z"])
 
@@ -495,9 +472,7 @@ def test_one_large_memory_takes_less_than_a_second(tmp_path: Path, different: in
         ]
         for change, names in zip(changes, ([large.name], [large.name], []), strict=True):
             change()
-            begun = time.process_time()
             assert found(bank, "first1z", "last2z") == names
-            quick(time.process_time() - begun, 1.0)
 
 
 # --- random damage --------------------------------------------------------------------------------

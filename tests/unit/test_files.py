@@ -15,7 +15,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -41,7 +40,6 @@ from aiaml_server.storage.derived import folder
 from aiaml_server.sync import Status
 from aiaml_server.sync.address import remembered
 from client import NOTE, SERVER, Client
-from clock import quick
 from machine import CLEAN, Machine, git
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
@@ -194,7 +192,6 @@ def test_memory_works_whatever_has_our_names(
 ) -> None:
     """It is stored, found, read and committed at once; nothing outside is touched."""
     plant(base, place, kind, canary)
-    started = time.monotonic()
     machine = Machine(base)
     memory = machine.remember("new")
     assert [hit.id for hit in machine.bank.think(["new"])] == [memory.id]
@@ -202,7 +199,6 @@ def test_memory_works_whatever_has_our_names(
     status = machine.sync()
     problem = machine.rounds.problem or ""
     machine.bank.close()
-    quick(time.monotonic() - started, SECONDS)
     if place == ".sync.lock" and kind is not other_name:  # who cannot lock may not commit
         assert f"{base / place} is " in str(problem)
     else:
@@ -233,12 +229,10 @@ def test_sync_reaches_nothing_through_what_is_beside_git(
     first = Machine(base, remote)
     first.synced()
     plant(base, place, kind, canary)
-    started = time.monotonic()
     machine = Machine(base, remote)
     memory = machine.remember("new")
     machine.sync()
     problem = machine.rounds.problem.sentence if machine.rounds.problem else ""
-    quick(time.monotonic() - started, SECONDS)
     assert remembered(base) in (str(remote), "")
     assert machine.bank.recall([memory.id]) == {memory.id: [memory]}
     if problem:
@@ -272,9 +266,7 @@ def test_sync_waits_for_no_pipe_in_the_place_of_gits_own_file(
     os.mkfifo(path)
     machine = Machine(base, remote)
     memory = machine.remember("new")
-    started = time.monotonic()
     machine.sync()
-    quick(time.monotonic() - started, SECONDS)
     assert machine.bank.recall([memory.id]) == {memory.id: [memory]}
     if problem := machine.rounds.problem:
         assert problem.sentence == f"{path} is a pipe"

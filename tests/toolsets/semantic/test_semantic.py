@@ -25,6 +25,7 @@ from aiaml_server.toolsets.semantic.filters import Filters
 from aiaml_server.toolsets.semantic.memories import Memories
 from aiaml_server.toolsets.semantic.memory import Draft
 from semantic_model import Ready, model_folder, real
+from waiting import wait_until
 
 WIDTH = 16
 
@@ -275,10 +276,7 @@ def test_nobody_waits_for_the_vectors_of_a_long_text(tmp_path: Path) -> None:
     assert memories.store_all([Draft("again " + long), Draft(long)]) == ["global:3"]
     assert memories.get("global:3").embedding_model is None
     free.set()
-    deadline = time.monotonic() + 60
-    while memories.left() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert memories.left() == 0
+    wait_until(lambda: not memories.left())
     memories.close()
 
 

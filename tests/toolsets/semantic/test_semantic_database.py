@@ -11,7 +11,6 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec as real_find_spec
@@ -32,6 +31,7 @@ from aiaml_server.toolsets.semantic.memories import Memories
 from aiaml_server.toolsets.semantic.memory import Draft
 from paths import TESTS
 from semantic_model import Ready
+from waiting import wait_until
 
 posix = pytest.mark.skipif(os.name != "posix", reason="modes and signals are of POSIX")
 
@@ -290,9 +290,7 @@ def test_what_was_stored_before_the_model_was_there_is_embedded_later(tmp_path: 
     assert memories.left() == 40
     ready.embedder = Toy()
     memories.store("one more")
-    deadline = time.monotonic() + 60
-    while memories.left() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: not memories.left())
     memories.close()
     assert agree(memories) == 41 and memories.left() == 0
     memories.close()

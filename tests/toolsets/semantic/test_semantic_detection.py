@@ -14,7 +14,6 @@ from aiaml_server.toolsets.semantic.detection import (
     error,
     same_error,
 )
-from growth import steep
 from paths import TESTS
 
 FIXTURES = TESTS / "fixtures"
@@ -147,12 +146,3 @@ def test_of_a_traceback_the_last_line_is_the_error() -> None:
     )
     assert error(text) == "shop.PriceError: no price"
     assert error(f"$ python shop.py\n{text}") == "shop.PriceError: no price"
-
-
-@pytest.mark.parametrize("sees", [decision, error, confirmed])
-@pytest.mark.parametrize(
-    "piece", ["We decided to ", "a ", "use x ", "E" * 9 + " ", "got a ", "\n", "Traceback ", "x"]
-)
-def test_the_time_grows_with_the_text(sees: Callable[[str], object], piece: str) -> None:
-    """What a tool prints may be large, and made to hold a program up."""
-    assert not steep(lambda size: sees(piece * (size // len(piece))), 1024, 64 * 1024)

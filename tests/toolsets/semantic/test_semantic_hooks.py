@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import shutil
 import subprocess
@@ -18,7 +17,6 @@ import strace
 from aiaml_server.clients import jsonc
 from aiaml_server.toolsets.semantic.memories import Memories
 from client import PYTHON
-from clock import quick
 from printed import inherited
 
 PROGRAM = str(Path(PYTHON).with_name("aiaml.exe" if sys.platform == "win32" else "aiaml"))
@@ -237,27 +235,6 @@ def test_no_memory_no_word(host: Host) -> None:
     assert host.happens("SessionStart") == ""
     assert not (host.project / ".memory" / "db").exists()
     assert not (host.home / ".memory").exists()
-
-
-def test_the_start_of_a_session_is_quick(hooked: Host) -> None:
-    """300 ms, of the processor's time: others work on this machine while it is tested."""
-    (command,) = hooked.commands("SessionStart")
-    told = json.dumps({"cwd": str(hooked.project), "hook_event_name": "SessionStart"}).encode()
-    if not hasattr(os, "wait4"):
-        pytest.skip("the system does not tell what a process took")
-    quick(min(_took(hooked, command, told) for _ in range(5)), 0.3)
-
-
-def _took(host: Host, command: str, told: bytes) -> float:
-    with subprocess.Popen(
-        shlex.split(command), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=host.environ
-    ) as process:
-        assert process.stdin
-        process.stdin.write(told)
-        process.stdin.close()
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = status
-    return used.ru_utime + used.ru_stime
 
 
 @strace.needed

@@ -24,7 +24,6 @@ from aiaml_server.toolsets.semantic.markdown import pieces
 from aiaml_server.toolsets.semantic.memories import Memories
 from aiaml_server.toolsets.semantic.memory import Memory
 from aiaml_server.toolsets.semantic.portable import as_file, draft_of
-from growth import steep
 
 NOTES = """\
 # Shop
@@ -190,17 +189,6 @@ def test_no_text_of_a_file_is_lost(text: str) -> None:
     assert [each.line for each in found] == sorted(each.line for each in found)
     if "text" in text and not has_heading:
         assert any("text" in each.content for each in found)
-
-
-@pytest.mark.parametrize("piece", ["# a\n", "- a\n", "> ", "[", "*", "`", "---\n", "a: [", "  "])
-def test_the_time_to_cut_grows_with_the_file(piece: str) -> None:
-    """A file of a stranger's project must not hold the server up."""
-
-    def cut(size: int) -> None:
-        text = piece * (size // len(piece))
-        pieces(text, Path("x.md"))
-
-    assert not steep(cut, 1024, 16 * 1024)
 
 
 # --- finding --------------------------------------------------------------------------------------

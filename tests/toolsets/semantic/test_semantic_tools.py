@@ -27,6 +27,7 @@ from client import SERVER, Client
 from model_hub import refusing
 from semantic_model import NAME, model_folder
 from toolset_contract import Call, Contract
+from waiting import wait_until
 
 
 def person(place: Path, **embedding: object) -> dict[str, str]:
@@ -136,14 +137,14 @@ def test_the_model_is_loaded_behind_the_first_answer(tmp_path: Path) -> None:
         stored = client.call("store_memory", content="The car is washed on Fridays.")
         assert not stored["embedded"] and "words only" in stored["warnings"][0]
         client.call("store_memory", content="Bread is baked at six.")
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline:
+
+        def found_by_meaning() -> Any:
             asked = "when is the vehicle cleaned?"
             found = client.call("search_memory", query=asked, explain=True)
-            if found["meaning"] and found["memories"][0]["breakdown"]["cosine"]:
-                break
-            time.sleep(0.1)
-        best = found["memories"][0]
+            best = found["memories"][0]
+            return found["meaning"] and best["breakdown"]["cosine"] and best
+
+        best = wait_until(found_by_meaning, 120)
         assert best["id"] == stored["memory_id"] and "weak" not in best
         assert best["breakdown"]["bm25"] == 0 and best["embedding_model"] == NAME
         again = client.call("store_memory", content="On Fridays the car is washed.")
@@ -185,10 +186,8 @@ def test_missing_vectors_are_made_behind_the_start(tmp_path: Path) -> None:
         assert not stored["embedded"]
     with serving(tmp_path, model=NAME, path=str(model_folder())) as client:
         client.answer(client.request("tools/list", {}))
-        deadline = time.monotonic() + 120
-        while left(tmp_path) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert left(tmp_path) == 0 and client.close() == 0
+        wait_until(lambda: not left(tmp_path), 120)
+        assert client.close() == 0
 
 
 def left(place: Path) -> int:
@@ -330,12 +329,7 @@ def test_what_is_only_told_in_warnings_is_noted_too(tmp_path: Path) -> None:
     log = tmp_path / "home/.memory/logs" / logs.NAME
 
     def noted(said: str) -> bool:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            if log.exists() and said in log.read_text("ascii"):
-                return True
-            time.sleep(0.05)
-        return False
+        return wait_until(lambda: log.exists() and said in log.read_text("ascii"))
 
     (tmp_path / "none").mkdir()
     with serving(tmp_path, path=str(tmp_path / "none")) as client:
@@ -531,10 +525,7 @@ def test_answers_are_short(tmp_path: Path) -> None:
     assert len(contents[0]) == 47
     with serving(tmp_path, model=NAME, path=str(model_folder())) as client:
         client.call("store_memory", content=contents[0], tags=["deploy"])
-        deadline = time.monotonic() + 120
-        while not client.call("search_memory", query="deploys").get("meaning"):
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        wait_until(lambda: client.call("search_memory", query="deploys").get("meaning"), 120)
         one = client.call("search_memory", query="when do we deploy?")
         assert len(json.dumps(one, separators=(",", ":"))) <= 250
         for number in range(4):

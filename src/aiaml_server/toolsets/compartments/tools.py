@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
+from time import monotonic as current_seconds
 from typing import Annotated, Any, cast
 
 from pydantic import Field, TypeAdapter, ValidationError, validate_call
@@ -289,14 +289,14 @@ def build(values: Mapping[str, Any]) -> Toolset:
     )
     calls = Calls(memory)
     idle = 60.0 * (values["AIAML_RUN_MINUTES"] or 0)
-    last = time.monotonic()
+    last = current_seconds()
     turn = threading.Lock()
 
     def begin_where_idle() -> None:
         """Begin another run where nothing was asked for so long that the last one has ended."""
         nonlocal last
         with turn:
-            now = time.monotonic()
+            now = current_seconds()
             if idle and now - last >= idle:
                 memory.begin_run()
             last = now

