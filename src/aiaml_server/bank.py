@@ -150,12 +150,10 @@ class MemoryBank:
     def think(self, keywords: Iterable[str]) -> list[Hit]:
         """Return the at most 25 memories that match best; `scorer` defines the order.
 
-        Those that have expired are left out only where the settings say so.
-
         Raises:
             StoreError: the directory cannot be read.
         """
-        return self._index.think(keywords, expired=not self._settings.hide_expired)
+        return self._index.think(keywords)
 
     def search(
         self, keywords: Iterable[str], wanted: Filter | None = None, part: slice = slice(MAX_HITS)

@@ -62,8 +62,6 @@ class Settings:
         sync_interval: seconds between two looks at the remote (`AIAML_SYNC_INTERVAL`).
         check_secrets: whether a memory that seems to hold a key or password is kept out of
             git (`AIAML_CHECK_SECRETS`).
-        hide_expired: whether `think` leaves out memories whose `until` is over
-            (`AIAML_HIDE_EXPIRED`).
         hooks: whether the hooks that a person has installed tell anything (`AIAML_HOOKS`).
     """
 
@@ -74,7 +72,6 @@ class Settings:
     remote: str = field(default="", repr=False)
     sync_interval: float = 60.0
     check_secrets: bool = True
-    hide_expired: bool = False
     hooks: bool = True
 
     @property
@@ -231,12 +228,6 @@ _BY_FIELD = {
         "false",
         switch,
         "true: compare every answer with a scan of all files (slow)",
-    ),
-    "hide_expired": Variable(
-        "AIAML_HIDE_EXPIRED",
-        "false",
-        switch,
-        "true: agents do not find memories whose `until` is over",
     ),
     "hooks": Variable(
         "AIAML_HOOKS",

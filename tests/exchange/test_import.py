@@ -292,8 +292,8 @@ def test_every_property_is_kept(tmp_path: Path, bring: Run, bank: Store) -> None
 
 
 def test_import_property_of_ours_gets_another_name(tmp_path: Path, bring: Run, bank: Store) -> None:
-    """What it means there it does not mean here: the note's `until` is not the memory's end."""
-    named = {"until": "2020-01-01", "verbatim": "true", "topics": {"a": "b"}, "agent": "me"}
+    """What it means there it does not mean here: the note's `verbatim` is not the memory's."""
+    named = {"verbatim": "true", "topics": {"a": "b"}, "agent": "me"}
     (tmp_path / "a.md").write_text(f"---\n{yaml.safe_dump(named)}---\n# Levain\n", "utf-8")
     (tmp_path / "b.json").write_text(json.dumps([{"text": "Bread", **named}]), "utf-8")
     (tmp_path / "c.md").write_text(f"---\ntype: x\n{yaml.safe_dump(named)}---\n# Tea\n", "utf-8")
@@ -304,20 +304,20 @@ def test_import_property_of_ours_gets_another_name(tmp_path: Path, bring: Run, b
     for memory in memories(bank):
         said = yaml.safe_load("\n".join(memory.extra))
         assert {f"source-{name}" for name in named} <= said.keys()
-        assert not (memory.until or named.keys() & said.keys())
+        assert not named.keys() & said.keys()
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "zip", "okf.zip"])
-def test_import_of_our_own_export_keeps_until(
+def test_import_of_our_own_export_keeps_other_keys(
     ending: str, tmp_path: Path, bring: Run, bank: Store
 ) -> None:
-    """There it is the memory's own end, whichever form it came in."""
+    """Whichever form it came in."""
     kept = Memory.new("claude", "marco", ["car"], "Anna lends Marco her car.")
-    kept = bank.add(replace(kept, extra=("until: 2027-01-31",)))
+    kept = bank.add(replace(kept, extra=("mood: glad",)))
     assert main(["export", "--to", str(tmp_path / f"all.{ending}")]) == 0
     (bank.directory / kept.file_name).unlink()
     bring(tmp_path / f"all.{ending}")
-    assert [memory.extra for memory in memories(bank)] == [("until: 2027-01-31",)]
+    assert [memory.extra for memory in memories(bank)] == [("mood: glad",)]
 
 
 def test_what_there_is_no_room_for_is_named(

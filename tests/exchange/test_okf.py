@@ -48,12 +48,10 @@ def parts(text: str) -> tuple[dict[str, Any], str]:
 
 
 def test_okf_concept_says_what_the_format_has_keys_for() -> None:
-    """Its type, tags, who made it and when, until when it holds (§4.1, §5.2, §5.5)."""
-    until = replace(PLAIN, extra=("until: 2027-01-31T12:00:00+00:00",))
-    fields, body = parts(concept(until))
+    """Its type, tags, who made it and when (§4.1, §5.2)."""
+    fields, body = parts(concept(PLAIN))
     assert fields["type"] == "Memory" and fields["tags"] == ["programming", "python"]
     assert fields["generated"] == {"by": "claude/unknown", "at": PLAIN.timestamp}
-    assert fields["stale_after"] == "2027-01-31T12:00:00.000001+00:00"
     assert body.strip() == PLAIN.content
 
 
@@ -154,13 +152,12 @@ def taken(folder: Path, text: str) -> Memory:
 
 
 def test_okf_concept_becomes_a_memory_that_agents_understand(tmp_path: Path) -> None:
-    """With its name above it, who made it and when, and the moment at which it goes stale."""
+    """With its name above it, who made it and when."""
     memory = taken(tmp_path / "bundle", ORDERS)
     assert memory.content.startswith("# Customer Orders\n\nOne row per completed customer order.")
     assert memory.agent == "reference_agent/gemini-2.5-pro"
     assert memory.timestamp == "2026-05-28T14:30:00.000000+00:00"
     assert {"sales", "bigquery", "table"} <= {*memory.topics}
-    assert memory.until == "2026-09-22T23:59:59.999999+00:00"
 
 
 def test_okf_bundle_is_known_by_its_index(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -255,14 +254,13 @@ def test_the_first_answer_does_not_wait_until_all_is_tokenized(tmp_path: Path) -
 def test_the_best_of_many_texts_are_those_of_the_scan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of whole words, and not of those that have expired, although others hold it more often."""
+    """Of whole words, although others hold it more often."""
     monkeypatch.setattr(tuning, "SCANNED", 20)
     monkeypatch.setattr(tuning, "FIRST", 1)
     base = filled(tmp_path, 30)
-    kinds = [("xwolfsx " * 3, ()), ("wolf wolf", ()), ("wolf " * 9, ("until: 2026-02-01",))]
+    kinds = ["xwolfsx " * 3, "wolf wolf", "wolf " * 9]
     for number in range(100, 200):
-        words, extra = kinds[number % 3]
-        each = replace(memory(number, words), extra=extra)
+        each = memory(number, kinds[number % 3])
         (base / "files" / each.file_name).write_text(format(each), encoding="utf-8")
     scored, in_texts = list[int](), selection._in_texts
 
@@ -275,13 +273,12 @@ def test_the_best_of_many_texts_are_those_of_the_scan(
 
     monkeypatch.setattr(selection, "_in_texts", noting)
     with recorded(base), tokenizing(base):
-        for hide in (False, True):
-            given = Settings(base, sync=False, check_index=True, hide_expired=hide)
-            with closing(MemoryBank(given)) as bank:
-                bank._index.kept = True
-                hits = bank.think(["wolf"])
-                assert [each.relevance_score for each in hits] == [4 if hide else 18] * 25
-                assert bank.think(["wolf", "dog", "at"])
+        given = Settings(base, sync=False, check_index=True)
+        with closing(MemoryBank(given)) as bank:
+            bank._index.kept = True
+            hits = bank.think(["wolf"])
+            assert [each.relevance_score for each in hits] == [18] * 25
+            assert bank.think(["wolf", "dog", "at"])
         assert waiting(base) == 130
     assert 0 < max(scored) < 130  # the best of them alone, not all
 

@@ -371,7 +371,7 @@ def test_each_list_of_toolsets_has_its_own_copy(base: Path) -> None:
 
 
 ODD = {
-    "AIAML_CHECK_SECRETS": "false", "AIAML_HIDE_EXPIRED": "true",
+    "AIAML_CHECK_SECRETS": "false",
     "AIAML_COMPARTMENT_LIMIT": "77", "AIAML_ENABLE_SYNC": "false", "AIAML_RUN_MINUTES": "5",
 }  # fmt: skip
 

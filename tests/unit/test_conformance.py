@@ -68,12 +68,6 @@ def test_each_timestamp_names_its_instant(case: dict[str, Any]) -> None:
     assert instant(case["timestamp"]) == case["microseconds"]
 
 
-@pytest.mark.parametrize("case", json.loads((SET / "until.json").read_text("utf-8")))
-def test_each_memory_ends_as_stated(case: dict[str, Any]) -> None:
-    """Where it has an end."""
-    assert parse((SET / "files" / case["file"]).read_text("utf-8")).ends == case["microseconds"]
-
-
 def test_each_question_has_its_answer(tmp_path: Path) -> None:
     """Ids, order, scores and keywords."""
     stated = json.loads((SET / "think.json").read_text("utf-8"))

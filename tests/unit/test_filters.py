@@ -10,7 +10,7 @@ import pytest
 from aiaml_server.cli.show import list_
 from aiaml_server.errors import InvalidInput
 from aiaml_server.format.filters import FIELDS, Filter, of_shell, words
-from aiaml_server.moments import instant, present
+from aiaml_server.moments import instant
 from paths import ROOT
 
 DIVIDED = {
@@ -73,17 +73,7 @@ def test_fields_go_with_options() -> None:
     assert wanted == Filter("claude", topics=("food", "dog"))
 
 
-def test_what_is_over_is_meant_as_of_the_question() -> None:
-    """Saying it twice says it once."""
-    wanted, rest = Filter().and_said(["is:expired", "IS:Expired", "is", "dog"])
-    assert rest == ["is", "dog"]
-    assert wanted.expired is not None
-    assert wanted.expired <= present()
-    assert wanted and not Filter.of()
-
-
 WRONG = {
-    "is:new": "is: 'new' is nothing that can be asked for; there is is:expired",
     "agent:": "agent: must have a value behind the colon, such as agent:claude",
     "since:yesterday": "since: 'yesterday' is no time; it must be a date such as 2026-11-21",
     "until:": "until: must have a value behind the colon, such as until:2w",
@@ -120,7 +110,7 @@ def test_filters_fields_are_all_told(path: str) -> None:
 def test_filters_fields_are_options_as_well() -> None:
     """Each has one, under its own name; and each an example that it takes."""
     of = {*inspect.signature(Filter.of).parameters}
-    assert of == {"expired" if each == "is" else each for each in FIELDS}
+    assert of == {*FIELDS}
     assert of <= {each.name for each in list_.params}
     for field, example in FIELDS.items():
         wanted, rest = Filter().and_said([f"{field}:{example}"])

@@ -270,7 +270,6 @@ _WORDS: dict[str, Offer] = {
 }  # fmt: skip
 _VALUES: dict[str, Offer] = {
     **{field: partial(_names, field) if field in NAMES else _times for field in FIELDS},
-    "is": lambda _, beginning: offered([("expired", "")], beginning),
 }
 _OPTIONS: dict[str, Offer] = {
     **{f"--{field}": partial(_names, field) for field in NAMES},

@@ -81,5 +81,4 @@ _OPTIONS = (
         "--since", metavar="TIME", help=f"Only from then on. {WHEN[0].upper()}{WHEN[1:]}."
     ),
     click.option("--until", metavar="TIME", help="Only before then, likewise."),
-    click.option("--expired", is_flag=True, help="Only what was to hold until a day that is over."),
 )

@@ -17,14 +17,11 @@ import click
 
 from aiaml_server.cli.context import opened, settings
 from aiaml_server.format.memory import (
-    ENDS,
     MAX_CONTENT,
     Memory,
-    format,  # noqa: A004
     must_be,
     parse,
     usual_user,
-    with_until,
 )
 from aiaml_server.storage.programs import find
 from aiaml_server.terminal import (
@@ -64,14 +61,12 @@ topics: [{topics}]
 @click.option(
     "--agent", "-a", metavar="NAME", default="human", help="Who says so; human if not said."
 )
-@click.option("--until", metavar="DATE", default="", help="The last day on which it holds.")
 @as_json
 def remember(
     content: str | None,
     topics: Sequence[str],
     user: str | None,
     agent: str,
-    until: str,
     json: bool,
 ) -> None:
     """Store a memory of your own, for every agent to find.
@@ -82,7 +77,6 @@ def remember(
     Examples:
       aiaml remember "Marco's dog Max is allergic to chicken." -t dog -t health
       pbpaste | aiaml remember -t recipe -t bread
-      aiaml remember "Anna lends Marco her car." -t car --until 2027-01-31
       aiaml remember
     """
     with opened() as bank:
@@ -97,10 +91,9 @@ def remember(
             raise Ended("it needs a word to be found by: --topic WORD, as often as you like", USAGE)
         if content is None:
             form = _FORM.format(agent=agent, user=user, topics=", ".join(topics))
-            memory = _written(bank, with_until(form, until))
+            memory = _written(bank, form)
         else:
-            said = Memory.new(agent, user, topics, content)
-            memory = bank.add(parse(with_until(format(said), until)))
+            memory = bank.add(Memory.new(agent, user, topics, content))
         if json:  # it is stored, so this is said before git is asked to take it
             out_json({"memory_id": memory.id, "file": memory.file_name})
         else:
@@ -133,14 +126,7 @@ def _written(bank: MemoryBank, form: str) -> Memory:
         with draft.kept_unless_stored():
             stated = parse(text.replace("---\n", "---\nid: new\ntimestamp: now\n", 1))
             said = Memory.new(stated.agent, stated.user, stated.topics, stated.content)
-            _tell_open_end(stated)
             return bank.add(replace(said, extra=stated.extra))
-
-
-def _tell_open_end(memory: Memory) -> None:
-    """Say that what stands in the line `until` is no time."""
-    if memory.until and memory.ends is None:
-        note(f"until: {memory.until!r} is no time, so it holds without end; it must be {ENDS}.")
 
 
 # --- edit -----------------------------------------------------------------------------------------
@@ -148,22 +134,16 @@ def _tell_open_end(memory: Memory) -> None:
 
 @click.command("edit")
 @click.argument("memory_id", metavar="ID")
-@click.option(
-    "--until",
-    metavar="DATE",
-    help="Open no editor: set the last day on which it holds; `forever` takes it out.",
-)
 @as_json
-def edit(memory_id: str, until: str | None, json: bool) -> None:
+def edit(memory_id: str, json: bool) -> None:
     """Change a memory's file in your editor ($VISUAL, $EDITOR).
 
     What no longer is a memory is refused, and your text kept; so is an agent, a user, topics or a
     content that is empty.
 
     \b
-    Examples:
+    Example:
       EDITOR=nano aiaml edit 1b2c
-      aiaml edit 1b2c --until 2027-01-31
     """
     from aiaml_server.cli.show import fields, found_by  # noqa: PLC0415 (`remember` shows nothing)
 
@@ -175,11 +155,7 @@ def edit(memory_id: str, until: str | None, json: bool) -> None:
             raise Ended(f"{several}; edit the right one yourself")
         name, memory = found[0]
         before = bank.text(name)
-        if until is None:
-            changed = _edited(bank, name, memory, before)
-        else:
-            after = with_until(before, "" if until == "forever" else until)
-            changed = bank.edit(name, before, _changed(before, after))
+        changed = _edited(bank, name, memory, before)
         if json:
             out_json(fields(changed, name))
         else:
@@ -199,7 +175,6 @@ def _edited(bank: MemoryBank, name: str, memory: Memory, before: str) -> Memory:
             for field in ("agent", "user", "topics", "content"):  # which `remember` needs, too
                 if not getattr(checked, field) and getattr(memory, field):
                     raise must_be(field)
-            _tell_open_end(checked)
             return bank.edit(name, before, after)
 
 

@@ -12,7 +12,7 @@ from itertools import islice
 
 from aiaml_server.errors import InvalidInput
 from aiaml_server.format.memory import Memory
-from aiaml_server.moments import age, present
+from aiaml_server.moments import age
 from aiaml_server.rendering import title, visible
 from aiaml_server.terminal import bold, columns, dim, is_terminal, one_line, out, padded, width
 
@@ -76,12 +76,11 @@ class Layout:
         if not is_terminal():
             yield "\t".join(fields_of(memory, score))
             return
-        over = "(expired) " if memory.expired(present()) else ""
-        memory = visible(replace(memory, content=over + title(memory.content)))
+        memory = visible(replace(memory, content=title(memory.content)))
         name = f"{name:>4}" if name else f"{memory.id:8}"
         head = f"{bold(name)}  {dim(f'{age(memory.timestamp):>10}')}  {score}"
         room = max(width() - columns(name) - 14 - columns(score), 12)
-        topics = ("" if titled else over) + ", ".join(memory.topics)
+        topics = ", ".join(memory.topics)
         if width() < NARROW:
             people = one_line(f"{memory.agent}, {memory.user} · {topics}", room)
             yield f"{head}{mark(people)}"

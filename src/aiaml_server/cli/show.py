@@ -20,7 +20,7 @@ from aiaml_server.format.filters import Filter, of_shell
 from aiaml_server.format.invisible import marked_line
 from aiaml_server.format.memory import SHORTEST_ID, Memory
 from aiaml_server.format.scorer import Found, Hit, Points, clean, explained
-from aiaml_server.moments import minute, present
+from aiaml_server.moments import minute
 from aiaml_server.rendering import visible
 from aiaml_server.terminal import (
     USAGE,
@@ -135,12 +135,8 @@ def _printed(shown: Iterable[tuple[str, Memory]], template: str | None) -> int:
 
 
 def fields(memory: Memory, name: str) -> dict[str, Any]:
-    """Return a memory as `recall` has it, the file that it stands in, and until when it holds."""
-    return {
-        **memory.fields(),
-        "file": name,
-        **({"until": memory.until, "expired": memory.expired(present())} if memory.until else {}),
-    }
+    """Return a memory as `recall` has it, and the file that it stands in."""
+    return {**memory.fields(), "file": name}
 
 
 def nothing(bank: MemoryBank, wanted: Filter, *, beyond: bool = False) -> str:
@@ -218,12 +214,6 @@ def _render(name: str, memory: Memory, *, rule: bool) -> None:
     out(wrapped(f"{bold(memory.id)}  {time}  {memory.agent}, about {memory.user}"))
     file = marked_line(f"files/{name}")
     out(dim(wrapped(f"{', '.join(memory.topics)}  ·  {file}")))
-    if memory.until:
-        over = "expired: it was to hold " if memory.expired(present()) else ""
-        end = f"{over}until {memory.until}"
-        if memory.ends is None:
-            end = f"until {memory.until!r}, which is no time: it holds without end"
-        out(dim(wrapped(marked_line(end))))
     out()
     out(rendered(content))
 
@@ -259,8 +249,8 @@ def search(
 
     Rare words count more than frequent ones, several of the question more than one said often, and
     a word is found in its forms. What stands in quotes inside of the shell's must stand so; the
-    shell's own make no difference. A word such as agent:claude, user:ann, topic:food, since:7d,
-    until:2026-01-01 or is:expired says which memories are meant, as the options do.
+    shell's own make no difference. A word such as agent:claude, user:ann, topic:food, since:7d
+    or until:2026-01-01 says which memories are meant, as the options do.
 
     \b
     Examples:

@@ -16,7 +16,7 @@ from aiaml_server.doctor.finding import Finding, Fix
 from aiaml_server.doctor.scan import FileScan
 from aiaml_server.errors import NotOurs
 from aiaml_server.files import check_own, is_temporary, remove_own
-from aiaml_server.format.memory import ENDS, MAX_TOPICS
+from aiaml_server.format.memory import MAX_TOPICS
 from aiaml_server.storage.derived import INDEX
 from aiaml_server.storage.store import SUFFIX
 from aiaml_server.terminal import in_bytes, plural
@@ -61,9 +61,6 @@ def _doubts(found: FileScan, base: Path) -> Iterator[tuple[str, str]]:
     see = "topics count most in a search, so it comes up in many; see that it is meant to"
     for name, topics in found.crowded.items():
         yield f"{name} has {topics} topics, more than `remember` takes ({MAX_TOPICS})", see
-    for name, until in found.endless.items():
-        told = f"{name} is to hold until {until!r}, which is no time: it holds without end"
-        yield told, f"`aiaml edit` changes it; it must be {ENDS}"
     for name in found.large:
         told = f"{name} is larger than a memory may be (1 MiB), though it is read"
         yield told, "divide it into several memories"

@@ -40,7 +40,6 @@ class FileScan:
         foreign: files that belong to another user.
         invisible: files that hold invisible characters, each with some of them as code points.
         crowded: files with more topics than `remember` takes, each with their number.
-        endless: files whose line `until` names no time, with what it says.
         newest: the latest moment (microseconds since 1970), and its file.
         answers: questions, and the literal scan's answer to each.
     """
@@ -54,7 +53,6 @@ class FileScan:
     foreign: list[str] = field(default_factory=list)
     invisible: dict[str, str] = field(default_factory=dict)
     crowded: dict[str, int] = field(default_factory=dict)
-    endless: dict[str, str] = field(default_factory=dict)
     newest: tuple[int, str] = (0, "")
     answers: dict[Question, list[Hit]] = field(default_factory=dict)
 
@@ -72,8 +70,6 @@ class FileScan:
             self.invisible[name] = " ".join(characters[:_SHOWN])
         if len(memory.topics) > MAX_TOPICS:
             self.crowded[name] = len(memory.topics)
-        if memory.until and memory.ends is None:
-            self.endless[name] = memory.until
         self.newest = max(self.newest, (instant(memory.timestamp) or 0, name))
         searched = fields(memory)
         for question, hits in self.answers.items():

@@ -82,18 +82,15 @@ def own(memory: Memory) -> Memory:
 
 def _said(memory: Memory) -> Mapping[str, str]:
     """Return what the format has keys for, as YAML."""
-    made, ends = instant(memory.timestamp), memory.ends
+    made = instant(memory.timestamp)
     is_actor = "/" in memory.agent or memory.agent.startswith(("human:", "process:"))
     by = scalar(memory.agent if is_actor else f"{memory.agent}/unknown")  # §7: producer/version
     at = f", at: {timestamp(made)}" if made is not None and in_utc(made) else ""
-    said = {
+    return {
         "type": "Memory",
         "tags": f"[{', '.join(map(scalar, memory.topics))}]",
         "generated": f"{{by: {by}{at}}}",
     }
-    if ends is not None and in_utc(ends + 1):
-        said["stale_after"] = timestamp(ends + 1)  # §5.5: on or after it; ours is the last moment
-    return said
 
 
 def _conforms(text: str) -> bool:
@@ -162,9 +159,7 @@ def _faithful(note: Note, path: Path, text: str) -> Note:
     if not isinstance(fields, dict) or {*fields} != keys:
         return note  # whose lines are made anew of what YAML reads
     note = replace(note, **_made(fields.get("generated")))
-    stale = fields.get("stale_after")
-    ends = instant(stale) if isinstance(stale, str) else None
-    lines = [] if ends is None else [f"until: {timestamp(ends - 1)}"]
+    lines: list[str] = []
     whole = not body.strip()  # then its properties are the note
     if whole or body.strip() == note.said:  # else it is a section
         above = note.content if whole else _above(note.said, fields, printable(path.stem))

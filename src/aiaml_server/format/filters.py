@@ -1,4 +1,4 @@
-"""Which memories are meant: by agent, user, topic, time and end; and the language that says so.
+"""Which memories are meant: by agent, user, topic and time; and the language that says so.
 
 A question such as `dinner agent:claude since:7d "san francisco"` holds words to look for and
 fields that a memory must have. `words` divides it, `Filter.and_said` takes the fields out.
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from aiaml_server.errors import InvalidInput
 from aiaml_server.format.memory import Memory
-from aiaml_server.moments import instant, instant_or_ago, present
+from aiaml_server.moments import instant, instant_or_ago
 
 FIELDS = {
     "agent": "claude",
@@ -20,7 +20,6 @@ FIELDS = {
     "topic": "food",
     "since": "7d",
     "until": "2w",
-    "is": "expired",
 }
 """What a question can say, each with an example of what stands behind its colon."""
 NAMES = ("agent", "user", "topic")
@@ -78,7 +77,6 @@ class Filter(NamedTuple):
         topics: all of these are among its topics, in any case.
         since: microseconds since 1970; made then or later.
         until: made before then.
-        expired: microseconds since 1970; it no longer holds then.
     """
 
     agent: str = ""
@@ -86,7 +84,6 @@ class Filter(NamedTuple):
     topics: tuple[str, ...] = ()
     since: int | None = None
     until: int | None = None
-    expired: int | None = None
 
     @classmethod
     def of(
@@ -97,7 +94,6 @@ class Filter(NamedTuple):
         topic: Iterable[str] = (),
         since: str | None = None,
         until: str | None = None,
-        expired: bool = False,
     ) -> Filter:
         """Make a filter of a verb's options.
 
@@ -111,7 +107,6 @@ class Filter(NamedTuple):
             topics,
             _moment("--since", since),
             _moment("--until", until),
-            present() if expired else None,
         )
 
     def and_said(self, words: Iterable[str]) -> tuple[Filter, list[str]]:
@@ -140,12 +135,6 @@ class Filter(NamedTuple):
         if not value:
             example = f"{field}:{FIELDS[field]}"
             raise InvalidInput(field, f"must have a value behind the colon, such as {example}")
-        if field == "is":
-            if value.lower() != "expired":
-                raise InvalidInput(
-                    field, f"{value!r} is nothing that can be asked for; there is is:expired"
-                )
-            return self if self.expired is not None else self._replace(expired=present())
         if field == "topic":
             return self._replace(topics=_topics([*self.topics, value]))
         said: Any = value.casefold() if field in NAMES else _moment(field, value)
@@ -164,8 +153,6 @@ class Filter(NamedTuple):
         if self.user and memory.user.casefold() != self.user:
             return False
         if self.topics and not {each.casefold() for each in memory.topics}.issuperset(self.topics):
-            return False
-        if self.expired is not None and not memory.expired(self.expired):
             return False
         return (self.since is None and self.until is None) or self._in_time(memory)
 

@@ -25,9 +25,8 @@ from aiaml_server.frontmatter import (
     list_in,
     scalar,
     text_in,
-    with_entries,
 )
-from aiaml_server.moments import EPOCH, in_utc, instant, is_iso, last_moment, present, timestamp
+from aiaml_server.moments import EPOCH, in_utc, instant, is_iso, present, timestamp
 
 MAX_NAME = 200  # characters of `agent` and of `user`
 MAX_TOPICS = 32
@@ -48,15 +47,13 @@ WANTED = {
 }
 """What is right for each parameter of `remember`: the sentence that follows "must be"."""
 
-ENDS = "a date such as 2027-01-31, the last day on which it holds, or a moment in ISO 8601"
-"""What is right for `until`: the words that follow "must be"."""
 
 NAMED = re.compile(r"\d{8}_\d{6}_([^_./]+)\.md")
 """What a writer names a memory's file; the group is its id."""
 
 _FIELDS = ("id", "timestamp", "agent", "user", "topics")
-OURS = frozenset({*_FIELDS, "verbatim", "until", "imported-from", "imported-digest"})
-"""What has a meaning in a memory's frontmatter; that of others has none of it (`source-until`)."""
+OURS = frozenset({*_FIELDS, "verbatim", "imported-from", "imported-digest"})
+"""What has a meaning in a memory's frontmatter."""
 
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -108,31 +105,6 @@ class Memory:
     def with_new_id(self) -> Memory:
         """Return the same memory under another random id."""
         return replace(self, id=draw_id())
-
-    @property
-    def until(self) -> str:
-        """Until when it holds, as its file says in the line `until`; empty where there is none."""
-        if not self.extra:
-            return ""
-        extra = entries("\n".join(self.extra))
-        found = [each for each in extra if each[0].partition(":")[0].strip() == "until"]
-        if not found:
-            return ""
-        text = text_in(found[-1])
-        return "\n".join(found[-1]).partition(":")[2].strip() if text is None else text
-
-    @property
-    def ends(self) -> int | None:
-        """The last moment at which it holds, in microseconds since 1970; None where that is open.
-
-        So it is without a line `until`, and where that names no moment.
-        """
-        return last_moment(self.until)
-
-    def expired(self, at: int) -> bool:
-        """Say whether it no longer holds at a moment, in microseconds since 1970."""
-        ends = self.ends
-        return ends is not None and ends < at
 
     @property
     def file_name(self) -> str:
@@ -208,22 +180,6 @@ def format(memory: Memory) -> str:
         f"topics: [{', '.join(map(scalar, memory.topics))}]",
     ]
     return "\n".join(["---", *head, *verbatim, *memory.extra, "---", "", memory.content, ""])
-
-
-def with_until(text: str, until: str) -> str:
-    """Return a memory's text with an end; every other byte stays.
-
-    Args:
-        text: of the file.
-        until: an ISO 8601 date or moment; empty for no end.
-
-    Raises:
-        InvalidInput: it names no moment.
-        MalformedFile: the text has no frontmatter.
-    """
-    if until and last_moment(until) is None:
-        raise InvalidInput("until", f"{until!r} is no time; it must be {ENDS}")
-    return with_entries(text, {"until": until.strip() or None})
 
 
 # --- text → value -----------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from zlib import crc32
 from aiaml_server.storage.sqlite import Damaged, SharedFile
 
 MASK = (1 << 32) - 1
-KINDS = ("unindexed", "texts", "order", "facets", "ends", "vocabulary")
+KINDS = ("unindexed", "texts", "order", "facets", "vocabulary")
 """What has a sum over all rows."""
 
 TABLES = "CREATE TABLE sums (kind PRIMARY KEY, sum);" + "".join(

@@ -46,7 +46,7 @@ from aiaml_server.moments import instant
 from aiaml_server.storage.sqlite import files_of
 from aiaml_server.storage.store import Stamp
 
-SCHEMA = 11
+SCHEMA = 12
 _SUFFIX = ".sqlite"
 _NAME = re.compile(r"[0-9]{1,6}-[0-9a-f]{8}(?:-[0-9a-f]{8})?\.sqlite")
 

@@ -22,10 +22,8 @@ from aiaml_server.index.checked import CheckedFile, sum_of
 TABLES = """
 CREATE TABLE names (id INTEGER PRIMARY KEY, field, name, folded, uses, UNIQUE (field, name));
 CREATE TABLE facets (id INTEGER PRIMARY KEY, agent, user, topics, instant);
-CREATE TABLE ends (id INTEGER PRIMARY KEY, moment);
 """
-"""`uses`: how many memories have a name. `topics`: the numbers of these, a comma around each.
-`ends`: only of the memories that have one, so that it is read at once and compared by itself."""
+"""`uses`: how many memories have a name. `topics`: the numbers of these, a comma around each."""
 
 _ROWS = "SELECT id, agent, user, topics, instant FROM facets"
 _NAMES = "SELECT id, field, name, folded FROM names"
@@ -49,18 +47,17 @@ Borders: TypeAlias = Callable[[tuple[int, int] | None], Sequence[int]]
 
 
 class Described(NamedTuple):
-    """What is recorded of a memory: agent, user and topics, each once, its moment and its end."""
+    """What is recorded of a memory: agent, user and topics, each once, and its moment."""
 
     names: tuple[Name, ...]
     instant: int
-    ends: int | None
 
     @classmethod
     def of(cls, memory: Memory, instant: int) -> Described:
         """Describe a memory, of which `instant` is the moment as it is recorded."""
         topics = [("topic", each) for each in dict.fromkeys(memory.topics)]
         names = (("agent", memory.agent), ("user", memory.user), *topics)
-        return cls(names, instant, memory.ends)
+        return cls(names, instant)
 
 
 class Step:
@@ -123,19 +120,6 @@ class Facets:
             marks[doc] = 255
         return bytes(marks)
 
-    def expired(self, at: int) -> set[int]:
-        """Return the documents that no longer hold at a moment."""
-        return {doc for doc, moment in self._ends().items() if moment < at}
-
-    def _ends(self) -> dict[int, int]:
-        kept = self._file.verified.kept
-        if "ends" not in kept:
-            rows = self._file.read("SELECT id, moment FROM ends")
-            self._file.compare_sum("ends", sum_of(rows))
-            kept["ends"] = dict(rows)
-        ends: dict[int, int] = kept["ends"]
-        return ends
-
     def where(self, wanted: Filter) -> str:
         """Return the condition for memories that a filter lets through; compare the rows first."""
         if "facets" not in self._file.verified.kinds:
@@ -143,9 +127,6 @@ class Facets:
             total = sum_of(execute(_ROWS)) + sum_of(execute(_NAMES)) + _sum_of_uses(execute(_USES))
             self._file.compare_sum("facets", total)
         conditions = [self._among]
-        if wanted.expired is not None:
-            self._ends()
-            conditions.append(f"id IN (SELECT id FROM ends WHERE moment < {wanted.expired})")
         for field, name in (("agent", wanted.agent), ("user", wanted.user)):
             if name:
                 numbers = ", ".join(map(str, self._folded(field, name)))
@@ -277,9 +258,7 @@ class Facets:
     def agree(self, doc: int, described: Described) -> bool:
         """Say whether this is what is recorded of a memory."""
         row = _row(doc, described, self._numbers(described.names))
-        ends = self._file.read("SELECT moment FROM ends WHERE id = ?", (doc,))
-        same = self._file.read(f"{_ROWS} WHERE id = ?", (doc,)) == [row]
-        return same and ends == ([] if described.ends is None else [(described.ends,)])
+        return self._file.read(f"{_ROWS} WHERE id = ?", (doc,)) == [row]
 
     def add(self, memories: Mapping[int, Described], step: Step) -> None:
         """Record the facets of memories, by their documents; their names with `finish`."""
@@ -294,10 +273,7 @@ class Facets:
             step.new += new
         rows = [_row(doc, described, step.numbers) for doc, described in memories.items()]
         self._file.sql.executemany("INSERT INTO facets VALUES (?, ?, ?, ?, ?)", rows)
-        ends = [(doc, each.ends) for doc, each in memories.items() if each.ends is not None]
-        self._file.sql.executemany("INSERT INTO ends VALUES (?, ?)", ends)
         self._file.change_sum("facets", sum_of(rows))
-        self._change_ends(sum_of(ends))
 
     def finish(self, step: Step) -> None:
         """Record the names of a step."""
@@ -318,12 +294,10 @@ class Facets:
         uses = Counter(number for row in rows for number in _numbers_in(row))
         self._change_uses((number, -count) for number, count in uses.items())
         gone = list(self._file.read_some(f"{_NAMES} WHERE uses <= 0 AND id IN ({{}})", uses))
-        ends = list(self._file.read_some("SELECT id, moment FROM ends WHERE id IN ({})", docs))
-        for table, removed in (("names", gone), ("facets", rows), ("ends", ends)):
+        for table, removed in (("names", gone), ("facets", rows)):
             ids = [row[:1] for row in removed]
             self._file.sql.executemany(f"DELETE FROM {table} WHERE id = ?", ids)
         self._file.change_sum("facets", -sum_of(gone) - sum_of(rows) - _sum_of_uses(uses.items()))
-        self._change_ends(-sum_of(ends))
 
     def _numbers(self, names: Iterable[Name]) -> dict[Name, int]:
         by_field: defaultdict[str, list[str]] = defaultdict(list)
@@ -334,10 +308,6 @@ class Facets:
             for field, wanted in by_field.items()
             for number, name in self._file.read_some(_NUMBERS, wanted, before=(field,))
         }
-
-    def _change_ends(self, change: int) -> None:
-        self._file.change_sum("ends", change)
-        self._file.verified.kept.pop("ends", None)
 
 
 def _row(doc: int, described: Described, numbers: Mapping[Name, int]) -> _Row:

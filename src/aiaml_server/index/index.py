@@ -39,7 +39,6 @@ from aiaml_server.index.recording import Recorder, give_back
 from aiaml_server.index.records import Row
 from aiaml_server.index.selection import Question, best, can_occur, every
 from aiaml_server.index.view import View
-from aiaml_server.moments import present
 from aiaml_server.storage.derived import INDEX, folder
 from aiaml_server.storage.sqlite import PATIENCE, TRY, Busy, files_of
 from aiaml_server.storage.store import Store
@@ -88,12 +87,11 @@ class Index:
         self._failed: sqlite3.DatabaseError | None = None  # what did, behind an answer
         self._urgent = True  # somebody waits for an answer
 
-    def think(self, keywords: Iterable[str], *, expired: bool = True) -> list[Hit]:
+    def think(self, keywords: Iterable[str]) -> list[Hit]:
         """Return the best hits, in the order that `scorer.rank` defines.
 
         Args:
             keywords: what to look for.
-            expired: whether memories that no longer hold are among them.
 
         Raises:
             InvalidInput: the keywords are too many, or too long.
@@ -101,17 +99,13 @@ class Index:
             Mismatch: the answer was checked, and is wrong.
         """
         question = Question.of(keywords)
-        at = None if expired else present()
 
         def asked(view: View) -> list[Hit]:
-            without = set() if at is None else view.facets.expired(at)
-            return _hits(view, best(view, question, without), question.hit)
+            return _hits(view, best(view, question), question.hit)
 
         hits = self._then_schedule(asked, by_words=True) or []
-        if self._check:
-            pairs = (each for each in self._store.scan() if at is None or not each[1].expired(at))
-            if hits != (expected := rank(pairs, question.keywords)):
-                raise Mismatch(f"the index answered {hits}, the files say {expected}")
+        if self._check and hits != (expected := rank(self._store.scan(), question.keywords)):
+            raise Mismatch(f"the index answered {hits}, the files say {expected}")
         return hits
 
     def search(

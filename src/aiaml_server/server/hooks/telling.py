@@ -23,7 +23,6 @@ from aiaml_server.format.scorer import fields, newest_first, ordered
 from aiaml_server.index.database import Database, file_of
 from aiaml_server.index.ranking import Ranked, ranked, rarest
 from aiaml_server.index.view import View
-from aiaml_server.moments import present
 from aiaml_server.storage.derived import folder
 from aiaml_server.storage.store import Store
 
@@ -119,11 +118,10 @@ def at_prompt(store: Store, prompt: str) -> Told:
         database, view = found
         now = unrecorded(store, database)
         question = rarest(view, question, PLACES)
-        without = view.facets.expired(present())
-        most = SHOWN + min(len(without) + len(now), SHOWN)
+        most = SHOWN + min(len(now), SHOWN)
         best = ranked(view, question, None, most)
         enough = _threshold(best)
-        some = [each for each in best.scores if each not in without and enough(best.words[each])]
+        some = [each for each in best.scores if enough(best.words[each])]
         memories, hits = {}, []
         for row in view.rows(some):
             memory = now.get(row.name) or _read(store, row.name)
@@ -136,7 +134,7 @@ def at_prompt(store: Store, prompt: str) -> Told:
         memory = now[name]
         named = (name, memory.id, memory.timestamp)
         hit = bm25.hit(question, best.collection, fields(memory), named)
-        if hit and enough(hit.matching_keywords) and not memory.expired(present()):
+        if hit and enough(hit.matching_keywords):
             memories[name] = memory
             hits.append(hit)
     top = ordered(hits)[:SHOWN]
