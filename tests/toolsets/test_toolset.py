@@ -420,12 +420,11 @@ def test_a_setting_is_read_or_refused_by_name(
         assert variable.value({"AIAML_X": given}) == found
 
 
-def test_a_toolset_has_its_verbs_demo_and_checks(tmp_path: Path) -> None:
-    """`aiaml NAME …`, `--toolset NAME demo`, and a line of doctor's where it is served."""
+def test_a_toolset_has_its_commands_and_checks(tmp_path: Path) -> None:
+    """`aiaml NAME …`, and a line of doctor's where it is served."""
     home = {"HOME": str(tmp_path), "AIAML_MEMORY_DIR": str(tmp_path / "base")}
     assert serve("toy", "say", environ=home).stdout == "said\n"
     assert "toy " in serve("--help", environ=home).stdout
-    assert serve("--toolset", "toy", "demo", environ=home).stdout == "a note is a note\n"
     assert "--toolset goes with" in serve("--toolset", "toy", "list", environ=home).stderr
     lines = serve(
         "doctor", "toolsets", environ={**home, "AIAML_TOOLSETS": "toy", "AIAML_TOY_FILE": "x"}
@@ -452,11 +451,10 @@ def test_install_writes_the_list_of_the_one_entry(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [name for name in toolsets.OWN if name != "toy"])
 def test_every_toolset_states_all_that_people_need(name: str) -> None:
-    """A demo, and for all but the default verbs and checks of its own, each where it says."""
+    """For all but the default, commands and checks of its own, each where it says."""
     manifest: Manifest = toolsets.manifest(name)
-    for place in (manifest.build, manifest.demo, manifest.verbs, manifest.checks):
+    for place in (manifest.build, manifest.verbs, manifest.checks):
         assert not place or callable(at(place)), place
-    assert manifest.demo
     assert name == toolsets.DEFAULT or (manifest.verbs and manifest.checks)
 
 

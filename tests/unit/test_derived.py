@@ -371,30 +371,6 @@ def test_folder_that_is_a_link_or_of_another_user_stays(tmp_path: Path) -> None:
     assert theirs.exists() == (os.geteuid() == 0)
 
 
-@posix
-def test_what_an_earlier_version_left_goes_if_it_is_the_users(tmp_path: Path) -> None:
-    """Of a link the link stays as well: it is no file of ours."""
-    base = filled(tmp_path / "base", "a needle")
-    index = base / ".index"
-    index.mkdir()
-    ours = [
-        "9-0123abcd-89abcdef.sqlite", "9-0123abcd-89abcdef.sqlite-journal", "4-0123abcd.sqlite",
-        "4-0123abcd.sqlite-wal", "4-0123abcd.sqlite-shm", "lock", "tokenizing", "uses.jsonl",
-        "uses-older.jsonl", "uses.lock", "greeting",
-    ]  # fmt: skip
-    kept = ["notes.sqlite", "9-0123abcd.sqlite.bak", "uses.jsonl.bak", "x.md"]
-    for name in (*ours, *kept):
-        (index / name).write_text("mine")
-    (tmp_path / "real").write_text("real")
-    (index / "inbox").symlink_to(tmp_path / "real")
-    if os.geteuid() == 0:
-        os.chown(index / "lock", STRANGER, STRANGER)
-        kept.append("lock")
-    found(base, "needle")
-    left = {path.name for path in index.iterdir()} - {folder(base).name}
-    assert left == {*kept, "inbox"} and (tmp_path / "real").read_text() == "real"
-
-
 # --- a base that changes its place ----------------------------------------------------------------
 
 

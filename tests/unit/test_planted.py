@@ -124,20 +124,6 @@ def test_planted_ledger_of_sync_is_not_opened(base: Path, victim: Path, verb: st
     assert (base / ".git" / "aiaml" / "seen-journal").exists()  # in a repository that is not ours
 
 
-def test_what_an_earlier_version_left_goes_unopened(base: Path) -> None:
-    """Only what has our names; what has not, and the folders of others, stay and are told."""
-    (base / ".index" / "notes.txt").write_text("mine")
-    (base / ".index" / "uses.jsonl").write_text("{}")
-    (base / ".index" / "inbox").write_text("0")
-    run(base, "search", "needle")
-    left = {path.name for path in (base / ".index").iterdir()}
-    assert not {name for name in left if name.startswith("9-")} | (left & {"uses.jsonl", "inbox"})
-    assert "notes.txt" in left and "0" * 32 in left
-    told = run(base, "doctor", "--offline", "index")
-    assert "1 name in" in told and "notes.txt" in told
-    assert "2 folders in" in told and "0" * 32 in told
-
-
 @pytest.mark.parametrize("name", ["index", "seen"])
 def test_journal_that_was_put_into_the_users_own_folder_deletes_nothing(
     tmp_path: Path, victim: Path, name: str

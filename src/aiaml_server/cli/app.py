@@ -94,7 +94,7 @@ VERBS = {
     "install": ("install:install", "Connect AI clients, by an entry in their configuration files."),
     "uninstall": ("install:uninstall", "Take the entry out of AI clients' files again."),
     "completion": ("completion:completion", "Print what makes a shell complete with the Tab key."),
-    "demo": ("demo:demo_verb", "Watch the tools at work, in a throw-away place."),
+    "demo": ("demo:demo", "Watch the tools at work, in a throw-away place."),
     "serve": ("app:serve_verb", "Serve one MCP client on standard input and output."),
     "version": ("app:version", "Show the version, as `--version` does."),
     "help": (
@@ -231,7 +231,7 @@ _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_
     "names",
     metavar="NAME",
     multiple=True,
-    help="The toolset to serve or to demonstrate, instead of remember, think and recall; can be"
+    help="The toolset to serve, instead of remember, think and recall; can be"
     " given several times. `aiaml toolsets` lists them.",
 )
 @click.option(
@@ -248,8 +248,8 @@ def aiaml(
     """Run one verb."""
     if directory is not None:
         use_directory(directory)
-    if names and context.invoked_subcommand not in ("serve", "demo"):
-        raise click.UsageError(f"{toolsets.OPTION} goes with serve and demo")
+    if names and context.invoked_subcommand != "serve":
+        raise click.UsageError(f"{toolsets.OPTION} goes with serve")
     context.obj = names
     if not no_pager and is_seen():
         from aiaml_server.cli.paging import PAGED, paged  # noqa: PLC0415 (a pipe needs none)

@@ -8,7 +8,6 @@ import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from textwrap import indent
 from typing import Any
@@ -18,8 +17,6 @@ import click
 from aiaml_server.clients.launch import command
 from aiaml_server.doctor.conversation import Conversation, begun
 from aiaml_server.terminal import bold, dim, out, styled, wrapped
-from aiaml_server.toolset import at
-from aiaml_server.toolsets import chosen
 
 MEMORY: dict[str, Any] = {
     "agent": "claude",
@@ -31,18 +28,8 @@ KEYWORDS = ["dinner", "restaurant", "food", "eat", "vegetarian", "diet", "marco"
 
 
 @click.command("demo")
-@click.pass_obj
-def demo_verb(toolsets: Sequence[str]) -> int:
-    """Watch the tools at work, in a throw-away place."""
-    code = 0
-    for manifest in chosen(toolsets, {}):
-        play: Callable[[], int] = at(manifest.demo)
-        code = max(code, play())
-    return code
-
-
 def demo() -> int:
-    """Play the three tools once against a server of its own; return the exit code."""
+    """Watch the tools at work, in a throw-away place."""
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="aiaml-demo-") as directory:
         place = Path(directory)

@@ -41,17 +41,13 @@ _KEY_BYTES = 32
 _LOCK_SECONDS = 5.0  # for another process that makes the key
 _STALE_SECONDS = 30 * 86400.0
 _NAME = re.compile(r"[0-9a-f]{32}")
-_EARLIER = re.compile(  # what earlier versions left in `.index` itself
-    r"[0-9]+-[0-9a-f]{8}(?:-[0-9a-f]{8})?\.sqlite(?:-journal|-wal|-shm)?"
-    r"|uses\.jsonl|uses-older\.jsonl|uses\.lock|inbox|greeting|lock|tokenizing"
-)
 
 
 def folder(base: Path, *, make: bool = False) -> Path:
     """Return where the things derived from a base are; with `make`, see that it is there.
 
-    Then what an earlier version left beside it goes, and so does a folder of this user's that has
-    not been used for a month: that of another place where this base was.
+    Then a folder of this user's that has not been used for a month goes: that of another place
+    where this base was.
 
     Raises:
         Nowhere: this user has no key, so nothing can be kept.
@@ -128,16 +124,14 @@ def others(base: Path) -> tuple[list[str], list[str]]:
 
 
 def _clear(place: Path, own: str) -> None:
-    """Remove what an earlier version left, and folders out of use, if they are this user's.
+    """Remove folders out of use, if they are this user's.
 
     None of it is opened or followed.
     """
     for name in os.listdir(place):  # noqa: PTH208 (names, at the start of each process)
         path = place / name
         with suppress(OSError):
-            if _EARLIER.fullmatch(name) and check_own(path, alone=True):
-                path.unlink()
-            elif name != own and _NAME.fullmatch(name) and _is_out_of_use(path):
+            if name != own and _NAME.fullmatch(name) and _is_out_of_use(path):
                 remove_own(path)
 
 

@@ -9,5 +9,4 @@ MANIFEST = Manifest(
     tools=("remember", "think", "recall"),
     variables=VARIABLES,
     build="aiaml_server.server.tools:build",
-    demo="aiaml_server.cli.demo:demo",
 )
