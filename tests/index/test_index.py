@@ -1025,7 +1025,7 @@ def test_facets_name_that_is_not_recorded_agrees_with_no_number() -> None:
     """Nor with a 0, by which a column may say "none": a changed file would pass as unchanged."""
     file = CheckedFile(None, checked.TABLES + facets.TABLES, 1)
     tables, step = facets.Facets(file), facets.Step()
-    described = facets.Described((("agent", "claude"), ("user", "marco")), 7, None)
+    described = facets.Described((("agent", "claude"), ("user", "marco")), 7)
     tables.add({1: described}, step)
     tables.finish(step)
     assert tables.agree(1, described)
