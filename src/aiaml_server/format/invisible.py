@@ -22,8 +22,14 @@ INVISIBLE = (
 )
 """All of them, as a set of a regular expression."""
 
-_INVISIBLE = re.compile(f"\r\n|[{INVISIBLE}]")
-_ON_ONE_LINE = re.compile(f"[{INVISIBLE}\t\n]")
+_FLAG_TAGS = (
+    "(?<=\U0001f3f4)[\U000e0061-\U000e007a]{2}[\U000e0030-\U000e0039\U000e0061-\U000e007a]{1,3}"
+    "\U000e007f"
+)
+"""The tags of a regional flag, such as that of Wales: a black flag with two letters and a code."""
+
+_INVISIBLE = re.compile(f"\r\n|{_FLAG_TAGS}|[{INVISIBLE}]")
+_ON_ONE_LINE = re.compile(f"{_FLAG_TAGS}|[{INVISIBLE}\t\n]")
 
 _STYLED = r"(?:\x1b\[\d+m)*"  # which a stream that is no terminal does not get
 _OBEYED = re.compile(
@@ -87,6 +93,8 @@ def _is_plain(text: str) -> bool:
 def _mark(found: re.Match[str]) -> str:
     if found[0] == "\r\n":
         return "\n"
+    if len(found[0]) > 1:  # the tags of a flag
+        return found[0]
     if found[0] in _IN_CONTEXT:
         start, end = found.span()
         before, after = found.string[max(start - 1, 0) : start], found.string[end : end + 1]
