@@ -70,7 +70,7 @@ for number in range({count}):
 
 def writer(place: Path, name: str, count: int) -> subprocess.Popen[str]:
     """Start a process that stores memories, and says so of each that is acknowledged."""
-    script = WRITER.format(paths=[str(TESTS)], count=count)
+    script = WRITER.format(paths=[str(TESTS), str(Path(__file__).parent)], count=count)
     return subprocess.Popen(
         [sys.executable, "-c", script, str(place), name], stdout=subprocess.PIPE, text=True
     )
