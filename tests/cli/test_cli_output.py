@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import re
@@ -23,15 +22,6 @@ from aiaml_server.format.invisible import inert, marked, marked_line
 from aiaml_server.toolsets.sessions.memory import AgentMemory
 from client import SERVER
 from machine import bare, commit_by_hand, git
-
-PACKAGE = Path(terminal.__file__).parent
-WRITING = {
-    PACKAGE / name
-    for name in ("terminal.py", "server/logs.py", "server/wire.py", "server/hooks/__main__.py")
-}
-WRITING |= {PACKAGE / "toolsets" / "citations" / "bare.py"}  # the terminal without any library
-SHOWING = sorted(set(PACKAGE.rglob("*.py")) - WRITING - set((PACKAGE / "sync").rglob("*.py")))
-"""The modules that could show something; those left out write to the terminal, or to files only."""
 
 TITLE = "\x1b]0;owned\x07"
 CLIPBOARD = "\x1b]52;c;b3duZWQ=\x07"
@@ -154,74 +144,6 @@ def test_what_ci_obeys_is_marked(text: str, capsys: pytest.CaptureFixture[str]) 
 def test_what_ci_does_not_obey_stays(text: str) -> None:
     """Such as a heading, a container of markdown or a name in C++."""
     assert inert(text) == text
-
-
-# --- the one way out ------------------------------------------------------------------------------
-
-FORBIDDEN = re.compile(
-    r"click\.(echo|secho|style|confirm|prompt|progressbar|echo_via_pager|pause|get_text_stream|"
-    r"get_binary_stream|clear)$|(builtins\.)?print$|logging\.(basicConfig|StreamHandler)$|"
-    r"(sys|stdlib)\.(__)?(stdout|stderr)(__)?$|rich(\.|$)|os\.write$|warnings\.warn$"
-)
-HARMLESS = ("isatty", "flush", "encoding")
-
-
-def dotted(node: ast.AST) -> str:
-    """Return `a.b.c` of an expression; nothing of any other."""
-    if isinstance(node, ast.Name):
-        return node.id
-    return f"{dotted(node.value)}.{node.attr}" if isinstance(node, ast.Attribute) else ""
-
-
-def other_ways_out(source: str) -> list[str]:
-    """Return what in a module prints, styles or logs to the terminal by itself."""
-    nodes = list(ast.walk(ast.parse(source)))
-    asked = {
-        node.value for node in nodes if isinstance(node, ast.Attribute) and node.attr in HARMLESS
-    }
-    names = [
-        *(dotted(node) for node in nodes if node not in asked),
-        *(a.name for n in nodes if isinstance(n, ast.Import) for a in n.names),
-        *(
-            f"{n.module}.{a.name}"
-            for n in nodes
-            if isinstance(n, ast.ImportFrom) and not n.level
-            for a in n.names
-        ),
-    ]  # fmt: skip
-    sequences = {
-        repr(node.value)
-        for node in nodes
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\x1b" in node.value
-    }
-    return sorted({name for name in names if FORBIDDEN.match(name)} | sequences)
-
-
-@pytest.mark.parametrize("path", SHOWING, ids=lambda path: f"{path.parent.stem}-{path.stem}")
-def test_there_is_one_way_to_the_terminal(path: Path) -> None:
-    """Every module of the command line prints by `terminal`, which makes it safe."""
-    assert other_ways_out(path.read_text(encoding="utf-8")) == []
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "print('x')",
-        "import click; click.echo('x')",
-        "from click import secho",
-        "import sys; sys.stdout.write('x')",
-        "import sys; print('x', file=sys.stderr)",
-        "from sys import stderr",
-        "import rich",
-        "from rich.console import Console",
-        "import os; os.write(1, b'x')",
-        "import logging; logging.StreamHandler()",
-        "out('\\x1b[1m')",
-    ],
-)
-def test_the_test_of_the_one_way_finds_others(source: str) -> None:
-    """It would fail for whoever prints by another way."""
-    assert other_ways_out(source)
 
 
 # --- the verbs ------------------------------------------------------------------------------------

@@ -85,14 +85,3 @@ def test_the_hook_on_the_page_is_one_that_there_is() -> None:
     ((used,),) = (each["hooks"] for each in yaml.safe_load(shown[1])["repos"])
     assert used["id"] in {each["id"] for each in hooks}
     assert "http" not in shown[1]
-
-
-@pytest.mark.parametrize("name", ["citations", "semantic"])
-def test_every_test_that_a_page_names_is_there(name: str) -> None:
-    """In the page that says by which test each line of a specification is met."""
-    text = (ROOT / "docs" / "toolsets" / f"{name}-tests.md").read_text("utf-8")
-    named = set(re.findall(r"`((?:test_|Test)\w+)`", text))
-    there = "".join(path.read_text("utf-8") for path in (ROOT / "tests").glob("test_*.py"))
-    assert len(named) > 40
-    for each in named:
-        assert re.search(rf"^ *(?:def|class) {each}\b", there, re.MULTILINE), each

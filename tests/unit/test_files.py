@@ -6,7 +6,6 @@ so whatever lies in it must be harmless.
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
 import logging
@@ -21,7 +20,6 @@ from pathlib import Path
 
 import pytest
 
-import aiaml_server
 from aiaml_server import MemoryBank, Settings
 from aiaml_server.errors import NotOurs, StoreError, TooLarge
 from aiaml_server.files import (
@@ -398,85 +396,6 @@ def test_a_file_is_ours_where_its_directory_is_by_the_same_user(tmp_path: Path) 
     os.chown(path, STRANGER, STRANGER)
     with pytest.raises(NotOurs, match="another user's"):
         read_own(path, 4)
-
-
-METHODS = {"read_text", "write_text", "read_bytes", "write_bytes", "touch", "unlink", "rename"}
-SYSTEM = {"open", "remove", "unlink", "rename", "replace", "truncate", "link", "symlink"}
-SHUTIL = {"rmtree", "move", "copy", "copy2", "copyfile", "copytree"}
-DIRECTLY = {
-    # Not below a base directory: the system's, the program's, or the person's own files.
-    "cli/app.py": {"os.open", "write_text"},  # the latter of a formatter of help, into memory
-    "terminal.py": {"os.open"},
-    "index/index.py": {"os.open"},
-    "server/wire.py": {"os.open"},
-    "clients/file.py": {"open", "os.open", "unlink"},
-    "doctor/program.py": {"read_text"},
-    "doctor/conversation.py": {"read_text"},
-    "exchange/page.py": {"read_text"},
-    "exchange/archives.py": {"rename", "unlink"},  # in a temporary directory
-    "clients/launch.py": {"read_text"},
-    "testing.py": {"read_text", "read_bytes"},
-    "web/leading.py": {"touch", "write_text"},  # a new file in a directory that it made
-    "web/pages.py": {"read_bytes"},
-    "cli/remember.py": {"read_bytes", "write_bytes", "shutil.rmtree"},
-    "index/database.py": {"unlink"},  # see `remove`
-    "storage/derived.py": {"unlink"},  # what earlier versions left, and a draft of the key
-    "storage/sqlite.py": {"read_text"},  # the start of the machine
-    "sync/guard.py": {"write_bytes"},  # in a temporary directory
-    "toolsets/sessions/demo.py": {"read_text", "write_text"},  # in a directory of its own
-    "toolsets/citations/demo.py": {"read_text", "write_text"},  # the same
-    "toolsets/citations/bare.py": {"os.open"},  # nowhere, once the pipe is closed
-    "toolsets/citations/skill.py": {"read_bytes"},  # of the package itself
-    "toolsets/semantic/model.py": {"open", "read_text"},  # in the folder of a model
-    "toolsets/semantic/verbs.py": {"read_text"},  # the same
-    "toolsets/semantic/hooks.py": {"open"},  # the host's transcript
-    "toolsets/citations/lock.py": {"os.open"},  # a directory to lock it; a file with O_NOFOLLOW
-    # A file that was just written or read through the door, and is deleted.
-    "cli/demo.py": {"read_text"},
-    "doctor/place.py": {"read_text", "unlink"},
-    "storage/store.py": {"unlink"},
-    "sync/asked.py": {"unlink"},
-    "toolsets/compartments/file.py": {"rename", "unlink"},  # the damaged file; a run's lock
-    "toolsets/compartments/verbs.py": {"read_bytes"},  # the file that was just read
-    "toolsets/citations/store.py": {"unlink"},  # a memory; a temporary file of ours
-    "toolsets/sessions/place.py": {"unlink"},  # a temporary file of ours
-    "sync/seen.py": {"unlink", "open"},  # a new file
-    "sync/worktree.py": {"unlink"},
-    # git's own files in git's own directory, which git itself reads in the same way.
-    "sync/convert.py": {"rename"},
-    "sync/history.py": {"read_text"},
-    "sync/forgetting/purge.py": {"read_bytes", "unlink"},
-    "sync/remote.py": {"read_text", "unlink"},
-    "sync/mend.py": {"read_bytes", "read_text", "rename", "unlink", "shutil.rmtree"},
-    "sync/reading.py": {"read_text"},
-    "sync/repository.py": {"read_bytes", "rename", "unlink", "open"},  # "x": O_EXCL
-    "sync/tidy.py": {"unlink"},
-}
-"""The calls that touch files without the door in files.py, and why each may."""
-
-
-def test_files_below_a_base_are_opened_by_one_door() -> None:
-    """Whoever opens or deletes one in another way has to say here why it is safe."""
-    package = Path(aiaml_server.__file__).parent
-    paths = {path.relative_to(package).as_posix(): path for path in package.rglob("*.py")}
-    found = {name: touching(path) for name, path in paths.items() if name != "files.py"}
-    more = {name: calls - DIRECTLY.get(name, set()) for name, calls in found.items()}
-    assert {name: calls for name, calls in more.items() if calls} == {}
-
-
-def touching(path: Path) -> set[str]:
-    """Return the calls in a module that open, change or delete files."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        called = node.func if isinstance(node, ast.Call) else None
-        if isinstance(called, ast.Name) and called.id == "open":
-            found.add("open")
-        elif isinstance(called, ast.Attribute):
-            owner = called.value.id if isinstance(called.value, ast.Name) else ""
-            known = {"os": SYSTEM, "shutil": SHUTIL}.get(owner, METHODS)
-            if called.attr in known:
-                found.add(f"{owner}.{called.attr}" if owner in ("os", "shutil") else called.attr)
-    return found
 
 
 def test_more_than_is_ever_written_is_not_read(tmp_path: Path) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -75,84 +73,6 @@ def test_a_path_of_nothing_but_relative_entries_becomes_none_of_them(
     """Not the empty one, which POSIX takes for the current directory."""
     monkeypatch.setenv("PATH", os.pathsep.join([".", "", "bin"]))
     assert Path(programs.variables()["PATH"]).is_absolute()
-
-
-# --- what is started ------------------------------------------------------------------------------
-
-STARTED = {
-    "sync/command.py: launcher.execute": "git, by find; before it setpriv or nice, by find",
-    "sync/command.py: subprocess.run": "taskkill, by find",
-    "doctor/conversation.py: subprocess.Popen": "this installation, or the running Python",
-    "cli/copying.py: subprocess.Popen": "the running Python",
-    "cli/setup.py: subprocess.run": "git, by find",
-    "cli/paging.py: subprocess.Popen": "the person's pager, by find",
-    "cli/remember.py: subprocess.Popen": "the person's editor, by find",
-    "testing.py: subprocess.run": "the running Python",
-    "web/edits.py: subprocess.run": "the running Python",
-    "git.py: subprocess.run": "taskkill, by find",
-    "web/leading.py: webbrowser.open": "a browser, on a PATH without relative entries",
-}
-"""Every place that starts a program, and how that is found."""
-
-STARTS = {
-    "subprocess": {"Popen", "run", "call", "check_call", "check_output", "getoutput",
-                   "getstatusoutput"},
-    "os": {"system", "popen", "startfile", "fork", "forkpty",
-           *(name for name in dir(os) if name.startswith(("exec", "spawn", "posix_spawn")))},
-    "pty": {"spawn", "fork"},
-    "asyncio": {"create_subprocess_exec", "create_subprocess_shell"},
-    "anyio": {"run_process", "open_process"},
-    "click": {"edit", "launch", "echo_via_pager"},
-    "webbrowser": {"open", "open_new", "open_new_tab", "get"},
-    "shutil": {"which"},
-    "launcher": {"execute"},  # GitPython's
-}  # fmt: skip
-
-
-def starts(path: Path) -> Iterator[str]:
-    """Return what in a file starts a program, as `module.function`, however it is imported."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and not node.level:
-            for alias in node.names:
-                if alias.name in STARTS.get(node.module or "", ()):
-                    yield f"{node.module}.{alias.name}"
-        elif isinstance(node, ast.Import):
-            for alias in node.names:
-                assert not (alias.name in STARTS and alias.asname), f"{path}: a second name"
-        elif isinstance(node, ast.Attribute):
-            module = ast.unparse(node.value)
-            if node.attr in STARTS.get(module, ()):
-                yield f"{module}.{node.attr}"
-
-
-def test_programs_are_started_in_known_places_only() -> None:
-    """A new one is looked at here first; one that is gone goes from the list."""
-    found = {
-        f"{path.relative_to(PACKAGE).as_posix()}: {each}"
-        for path in PACKAGE.rglob("*.py")
-        for each in starts(path)
-    }
-    assert found == set(STARTED)
-
-
-@pytest.mark.slow
-def test_no_program_is_started_by_a_shell() -> None:
-    """Nor under another name than its own, nor by a bare name."""
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.Call):
-                continue
-            words = {each.arg for each in node.keywords}
-            assert not words & {"shell", "executable", "preexec_fn"}, f"{path}:{node.lineno}"
-            called = ast.unparse(node.func)
-            if (
-                called.startswith("subprocess.")
-                and node.args
-                and isinstance(node.args[0], ast.List)
-            ):
-                first = node.args[0].elts[0]
-                bare = isinstance(first, ast.Constant) and not str(first.value).startswith("/")
-                assert not bare, f"{path}:{node.lineno} starts a bare name"
 
 
 NAMES = ("git", "setpriv", "ssh", "sensible-editor", "vim", "nano", "vi", "mount", "uvx", "pipx",
