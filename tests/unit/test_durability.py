@@ -458,26 +458,49 @@ CHANGES = {
 }
 
 
-@strace.needed
-@pytest.mark.parametrize("way", CHANGES)
-@pytest.mark.parametrize("which", ["file", "directory"])
-def test_a_failing_change_loses_no_version(tmp_path: Path, way: str, which: str) -> None:
-    """When the disk fails in the middle, the file holds what it held, or what it was to hold."""
-    path = tmp_path / "files" / "memory.md"
-    path.parent.mkdir()
-    path.write_text("old", encoding="utf-8")
+def with_failing_disk(path: Path, change: str, *where: str) -> int:
+    """Make a change while the first fsync of each thread fails; return the exit code.
+
+    Args:
+        path: the file that is changed.
+        change: the statement that changes it.
+        where: options of strace that say which files' fsync fails; all, if there are none.
+    """
     script = (
         "import sys; from pathlib import Path; from aiaml_server.storage.store import Store; "
         "from aiaml_server.sync.worktree import Change, bring, object_name; "
-        f"path = Path(sys.argv[1]); {CHANGES[way]}"
+        f"path = Path(sys.argv[1]); {change}"
     )
-    faults = ["-e", "trace=fsync", "-e", "inject=fsync:error=EIO:when=1"]
-    if which == "directory":  # else the first of each thread
-        faults += ["-P", str(path.parent)]
-    command = strace.following(tmp_path / "log", *faults)
-    done = subprocess.run([*command, sys.executable, "-c", script, str(path)], check=False)
-    assert done.returncode == 1  # the fault was met
-    assert path.read_text(encoding="utf-8") == ("old" if which == "file" else "new")
+    faults = ["-e", "trace=fsync", "-e", "inject=fsync:error=EIO:when=1", *where]
+    command = strace.following(path.parent.parent / "log", *faults)
+    return subprocess.run([*command, sys.executable, "-c", script, str(path)]).returncode  # noqa: PLW1510
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """A file that holds a word."""
+    path = tmp_path / "files" / "memory.md"
+    path.parent.mkdir()
+    path.write_text("old", encoding="utf-8")
+    return path
+
+
+@strace.needed
+@pytest.mark.parametrize("way", CHANGES)
+@pytest.mark.parametrize("which", ["file", "directory"])
+def test_a_failing_change_loses_no_version(old: Path, way: str, which: str) -> None:
+    """When the disk fails in the middle, the file holds what it held, or what it was to hold."""
+    where = ["-P", str(old.parent)] if which == "directory" else []
+    assert with_failing_disk(old, CHANGES[way], *where) == 1  # the fault was met
+    assert old.read_text(encoding="utf-8") == ("old" if which == "file" else "new")
+
+
+@strace.needed
+def test_a_deletion_is_durable_before_it_is_acknowledged(old: Path) -> None:
+    """If the directory cannot be synced, the deletion is not called a success."""
+    change = "Store(path.parent.parent).replace(path.name, 'old', None)"
+    assert with_failing_disk(old, change, "-P", str(old.parent)) == 1
+    assert not old.exists()
 
 
 TOGETHER = """
