@@ -22,17 +22,17 @@ from aiaml_server import toolsets
 from aiaml_server.errors import AiamlError, InvalidInput
 from aiaml_server.files import Lock, replace_atomic
 from aiaml_server.toolset import (
-    CRASHED,
+    INTERNAL_ERROR,
     Answer,
     Argument,
-    Changed,
     Finding,
     Manifest,
+    OnChange,
     Prompt,
     Resource,
+    Setting,
     Tool,
     Toolset,
-    Variable,
 )
 
 
@@ -49,11 +49,11 @@ class Notes:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.changed: Changed = lambda _uri: None
+        self.changed: OnChange = lambda _uri: None
         self.events: list[str] = []
 
     @contextmanager
-    def opened(self, changed: Changed) -> Iterator[None]:
+    def opened(self, changed: OnChange) -> Iterator[None]:
         """Open and close them with the server."""
         self.changed = changed
         self.events.append("opened")
@@ -93,7 +93,7 @@ class Notes:
 def failure(error: AiamlError | None) -> Noted:
     """Return the shape of every failure: the error's kind and a sentence."""
     kind = type(error).__name__ if error else "InternalError"
-    return {"error": kind, "message": str(error or CRASHED)}
+    return {"error": kind, "message": str(error or INTERNAL_ERROR)}
 
 
 def build(values: Mapping[str, Any]) -> Toolset:
@@ -107,12 +107,16 @@ def build(values: Mapping[str, Any]) -> Toolset:
             Tool("note", "Note", "Adds a note.", notes.note, Noted, rules, failure),
             Tool(
                 "notes", "Notes", "Returns all.", notes.notes, Noted, {}, failure,
-                reads=True, repeatable=True,
+                read_only=True, idempotent=True,
             ),
         ),
         resources=(
             Resource(
-                "toy://notes", "notes", "All notes.", lambda: "\n".join(notes.read()), watched=True
+                "toy://notes",
+                "notes",
+                "All notes.",
+                lambda: "\n".join(notes.read()),
+                subscribable=True,
             ),
             Resource("toy://notes/{number}", "note", "One note, by its number.", notes.one),
         ),
@@ -122,7 +126,7 @@ def build(values: Mapping[str, Any]) -> Toolset:
                 (Argument("topic", "what it is about", required=True),),
             ),
         ),
-        opened=notes.opened,
+        lifespan=notes.opened,
     )  # fmt: skip
 
 
@@ -146,11 +150,10 @@ MANIFEST = Manifest(
     name="toy",
     summary="short notes",
     tools=("note", "notes"),
-    variables=(Variable("AIAML_TOY_FILE", "notes.json", path, "where notes are"),),
+    settings=(Setting("AIAML_TOY_FILE", "notes.json", path, "where notes are"),),
     build="toy_toolset:build",
-    verbs="toy_verbs:toy",
+    commands="toy_verbs:toy",
     checks="toy_toolset:checks",
-    demo="toy_toolset:demo",
 )
 
 

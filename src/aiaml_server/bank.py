@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from aiaml_server.errors import (
     AiamlError,
     InvalidInput,
+    LockTimeout,
     MalformedFile,
-    NotInGit,
-    Occupied,
+    NotCommitted,
     StoreError,
 )
 from aiaml_server.format.memory import SHORTEST_ID, Memory, parse, parsed
@@ -290,7 +290,7 @@ class MemoryBank:
         if before is not None and before not in history:
             why = (self.commit() or {}).get(name)
             off = "" if self._settings.sync else "sync is off"
-            raise NotInGit(name, why.sentence if why else off)
+            raise NotCommitted(name, why.sentence if why else off)
         self._replace(name, before, text)
 
     def _replace(self, name: str, before: str | None, after: str | None) -> None:
@@ -313,7 +313,7 @@ class MemoryBank:
         try:
             status = once(self._settings, local=True, seconds=seconds)
         except AiamlError as error:
-            if seconds or not isinstance(error, Occupied):
+            if seconds or not isinstance(error, LockTimeout):
                 self._told(f"Not committed to git yet: {error}")
             return None
         if status.problem:

@@ -1,23 +1,25 @@
-"""What can go wrong, and what to do about it.
+"""Exceptions that this package raises on purpose.
 
     AiamlError
-    ├── InvalidInput      the caller gave a wrong value: `field`, `reason`
-    │   └── InvalidArguments  several, or of the wrong type: `reasons`
-    ├── InvalidSetting    an environment variable is wrong: `variable`, `reason`
-    ├── MalformedFile     a file is not as its program writes it: `problems`; it is left as it is
-    ├── ChangedMeanwhile  a file is not as it was when it was read: `name`; it is left as it is
-    ├── NotInGit          the present version would be lost: `name`, `reason`; it is left as it is
-    ├── GitMissing        there is no git on this machine
-    ├── Occupied          another process synchronises the directory
-    ├── NotOurs           something else has the name of a file of ours: `path`, `what`
-    ├── StoreError        the disk refused: `path`, `cause`; nothing was half done
-    └── Refused           a toolset other than the three tools refused a call
-        ├── NotFound      there is nothing of that id
-        ├── Busy          another process is writing
-        └── DiskError     the disk refused, or something is in the way
+    ├── InvalidInput        a caller gave a wrong value: `field`, `reason`
+    │   └── InvalidArguments  several are wrong: `reasons`
+    ├── InvalidSetting      an environment variable is wrong: `variable`, `reason`
+    ├── MalformedFile       a file does not have the format that is expected: `problems`
+    │   └── TooLarge
+    ├── FileChanged         a file changed after it was read: `name`
+    ├── NotCommitted        the current version of a file is not in git yet: `name`, `reason`
+    ├── GitMissing          git is not installed
+    ├── LockTimeout         another process is syncing the directory
+    ├── UnsafePath          a path of ours is a link, a pipe or another user's file: `path`, `what`
+    ├── NoStateDirectory    this user has no directory for state or caches: `reason`
+    ├── StoreError          the disk refused an operation: `path`, `cause`
+    └── ToolError           a toolset refused a call; the class's name is the error code
+        ├── NotFound
+        ├── Busy
+        └── DiskError
 
-Each carries its data and, as `str()`, one sentence for a person. They are translated once, at the
-edges: the tools turn them into the specification's error shapes, the command line into exit codes.
+`str()` of each is one sentence for a person. The tools and the command line translate the errors
+into the specified shapes and into exit codes.
 """
 
 from __future__ import annotations
@@ -30,47 +32,46 @@ __all__ = [
     "AiamlError",
     "Busy",
     "DiskError",
+    "FileChanged",
+    "GitMissing",
     "InvalidArguments",
     "InvalidInput",
     "InvalidSetting",
+    "LockTimeout",
     "MalformedFile",
+    "NoStateDirectory",
+    "NotCommitted",
     "NotFound",
-    "NotOurs",
-    "Refused",
     "StoreError",
     "TooLarge",
-    "said_by_system",
+    "ToolError",
+    "UnsafePath",
+    "os_reason",
 ]
 
 
 class AiamlError(Exception):
-    """Root of everything this package raises on purpose."""
+    """Base of every error that this package raises on purpose."""
 
 
-class Refused(AiamlError):  # noqa: N818 (the subclasses' names are the codes)
-    """A call of a toolset that was refused; nothing was changed. The class's name is the code."""
+class ToolError(AiamlError):
+    """A toolset refused a call and changed nothing. The class's name is the error code."""
 
 
-class NotFound(Refused):
-    """There is nothing of that id."""
+class NotFound(ToolError):  # noqa: N818 (an error code)
+    """Nothing has the id that was given."""
 
 
-class Busy(Refused):
-    """Another process is writing and did not end in time; trying again is right."""
+class Busy(ToolError):  # noqa: N818 (an error code)
+    """Another process held the lock for too long. Try again."""
 
 
-class DiskError(Refused):
-    """The disk refused, or something is in the way; what was there is as it was."""
-
-
-def said_by_system(error: OSError) -> str:
-    """Return what the system says of a failure, to stand inside a sentence."""
-    said = error.strerror or str(error)
-    return said[:1].lower() + said[1:]
+class DiskError(ToolError):
+    """The disk refused, or a file is in the way. Nothing was changed."""
 
 
 class InvalidInput(AiamlError):  # noqa: N818 (the words a reader looks for)
-    """A value that cannot be used; nothing was changed.
+    """A value cannot be used. Nothing was changed.
 
     Attributes:
         field: the parameter's name.
@@ -84,10 +85,10 @@ class InvalidInput(AiamlError):  # noqa: N818 (the words a reader looks for)
 
 
 class InvalidArguments(InvalidInput):
-    """Arguments that are missing or of the wrong type; nothing was done.
+    """Arguments are missing or have the wrong type.
 
     Attributes:
-        reasons: for each parameter, what would be right.
+        reasons: what would be right, by parameter.
     """
 
     def __init__(self, reasons: Mapping[str, str]) -> None:
@@ -100,7 +101,7 @@ class InvalidArguments(InvalidInput):
 
 
 class InvalidSetting(AiamlError):  # noqa: N818
-    """An environment variable that cannot be used; the server does not start.
+    """An environment variable cannot be used.
 
     Attributes:
         variable: the variable's name.
@@ -114,12 +115,10 @@ class InvalidSetting(AiamlError):  # noqa: N818
 
 
 class MalformedFile(AiamlError):  # noqa: N818
-    """A file that is not as its program writes it, such as one that is no memory.
-
-    Readers skip it, name it once, and never rewrite it.
+    """A file does not have the expected format. Readers skip it and never rewrite it.
 
     Attributes:
-        problems: everything that is wrong with it, not only the first.
+        problems: everything that is wrong with it.
     """
 
     def __init__(self, problems: Sequence[str]) -> None:
@@ -128,11 +127,11 @@ class MalformedFile(AiamlError):  # noqa: N818
 
 
 class TooLarge(MalformedFile):
-    """One that is larger than its program writes any."""
+    """A file exceeds the size limit."""
 
 
-class ChangedMeanwhile(AiamlError):  # noqa: N818
-    """A file that somebody else changed since it was read. Reading it again is right.
+class FileChanged(AiamlError):  # noqa: N818
+    """A file changed after it was read. Read it again and retry.
 
     Attributes:
         name: the file's name.
@@ -143,40 +142,40 @@ class ChangedMeanwhile(AiamlError):  # noqa: N818
         self.name = name
 
 
-class NotInGit(AiamlError):  # noqa: N818
-    """A file whose present version git has not got: replacing it would lose that.
+class NotCommitted(AiamlError):  # noqa: N818
+    """Replacing a file would lose its current version, which is not in git.
 
     Attributes:
         name: the file's name.
-        reason: why git has not got it; empty where that is not known.
+        reason: why git does not have it; empty if unknown.
     """
 
     def __init__(self, name: str, reason: str = "") -> None:
         because = f", because {reason}" if reason else ""
         super().__init__(
-            f"the present version of files/{name} would be lost, since git has not got it{because}"
-            ": have git take it first, or move the file away, and try again"
+            f"the current version of files/{name} would be lost: it is not in git{because}."
+            " Commit it or move the file away, and try again"
         )
         self.name = name
         self.reason = reason
 
 
 class GitMissing(AiamlError):  # noqa: N818
-    """There is no git on this machine."""
+    """Git is not installed."""
 
 
-class Occupied(AiamlError, TimeoutError):  # noqa: N818
-    """Another process synchronises the directory, and did not end in the time given."""
+class LockTimeout(AiamlError, TimeoutError):  # noqa: N818
+    """Another process is syncing the directory and did not finish in time."""
 
 
-class NotOurs(AiamlError, OSError):  # noqa: N818
-    """Under a name that is ours stands what this program never puts there. It is left as it is.
+class UnsafePath(AiamlError, OSError):  # noqa: N818
+    """A path of ours is something that this program never creates there. It is left as it is.
 
-    A link, a pipe, a device, another user's file: whoever made it, following it could change or
-    read something elsewhere, or wait for ever. Moving it away is right.
+    Following a link, a pipe or another user's file could change or read something elsewhere, or
+    wait for ever.
 
     Attributes:
-        path: where.
+        path: the path.
         what: what it is, such as "a symbolic link".
         remedy: what to do about it.
     """
@@ -193,37 +192,37 @@ class NotOurs(AiamlError, OSError):  # noqa: N818
         return f"{os.fspath(self.path)} is {self.what}; {self.remedy}"
 
 
-class Nowhere(AiamlError, OSError):  # noqa: N818
-    """Nothing that is derived from the memories can be kept for this user. All works without.
+class NoStateDirectory(AiamlError, OSError):  # noqa: N818
+    """There is no directory where state or caches of this user can be kept.
 
     Attributes:
-        why: what is in the way.
+        reason: what is in the way.
     """
 
-    def __init__(self, why: str) -> None:
-        super().__init__(errno.ENOENT, why)
-        self.why = why
+    def __init__(self, reason: str) -> None:
+        super().__init__(errno.ENOENT, reason)
+        self.reason = reason
 
     def __str__(self) -> str:
-        return f"{self.why}; it needs a state directory that only you can write in (XDG_STATE_HOME)"
+        return f"{self.reason}; set XDG_STATE_HOME to a directory that only you can write to"
 
 
 class StoreError(AiamlError):
-    """The disk refused. What was begun has been undone; trying again later is right.
+    """The disk refused an operation, which was undone.
 
     Attributes:
-        path: where.
-        cause: the system's own error.
+        path: the file or directory.
+        cause: the system's error.
     """
 
     def __init__(self, doing: str, path: str | os.PathLike[str], cause: OSError) -> None:
-        why = _WORDS.get(cause.errno or 0) or said_by_system(cause)
-        super().__init__(f"cannot {doing} {os.fspath(path)}: {why}")
+        reason = _REASONS.get(cause.errno or 0) or os_reason(cause)
+        super().__init__(f"cannot {doing} {os.fspath(path)}: {reason}")
         self.path = path
         self.cause = cause
 
 
-_WORDS = {
+_REASONS = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk quota is used up",
     errno.EFBIG: "the system does not allow a file of this size",
@@ -236,3 +235,9 @@ _WORDS = {
     errno.EMFILE: "this process has too many files open",
     errno.ENFILE: "the system has too many files open",
 }
+
+
+def os_reason(error: OSError) -> str:
+    """Return the system's message, in lower case, for use inside a sentence."""
+    message = error.strerror or str(error)
+    return message[:1].lower() + message[1:]

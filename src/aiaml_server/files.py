@@ -1,346 +1,63 @@
-"""Three promises: whole files, one writer at a time, and no files but our own.
+"""Write files atomically and durably, lock them, and open only safe ones.
 
-What the program keeps beside the memories (locks, the index, how sync stands) lies in a directory
-that may have been cloned, unpacked or shared. There, a name of ours may be a link to a file of
-another program, a pipe that nobody writes to, or another user's. So all that is opened, created or
-deleted below a base directory goes through this module; it follows no link, and waits for no pipe.
+A memory directory may have been cloned, unpacked or shared. In it, a name of ours may be a link to
+another program's file, a pipe without a writer, or another user's file. Everything below a memory
+directory is therefore opened, created and deleted with the functions of this module, which follow
+no link and wait for no pipe.
 """
 
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import re
+import shutil
 import stat
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from aiaml_server.errors import MalformedFile, NotOurs, TooLarge
-
-if TYPE_CHECKING:
-    import logging
+from aiaml_server.errors import MalformedFile, TooLarge, UnsafePath
 
 __all__ = [
+    "TEMPORARY_SUFFIX",
     "Hold",
     "Lock",
     "check_own",
-    "is_local",
+    "format_limit",
     "is_temporary",
     "make_directory",
+    "make_own_directory",
     "open_own",
-    "own_directory",
+    "open_private",
+    "read_beginning",
     "read_own",
     "read_regular",
     "remove_own",
+    "remove_stale_temporaries",
+    "rename_over",
     "replace_atomic",
     "sync_directory",
+    "temporary_path",
     "write_atomic",
+    "write_temporary",
 ]
 
-TEMPORARY = ".tmp"  # ends the name of a file that is still being written
-_TEMPORARY = re.compile(r"\.aiaml-[0-9a-f]{16,}\.tmp")  # 64 bits of chance: no person's name
+log = logging.getLogger(__name__)
+
+TEMPORARY_SUFFIX = ".tmp"
+_TEMPORARY_NAME = re.compile(r"\.aiaml-[0-9a-f]{16,}\.tmp")
 _POLL_SECONDS = 0.002
-_WRITERS = 8
-_MANY = 32  # files that a whole file system is synced for; fewer are synced one by one
-_LOCAL = frozenset(  # the kernel's numbers for file systems
-    {
-        0xEF53,  # ext2, ext3, ext4
-        0x58465342,  # XFS
-        0x9123683E,  # btrfs
-        0xF2F52010,  # F2FS
-        0x01021994,  # tmpfs
-    }
-)
-_BLOCK = 1024 * 1024
-_TELLS = (5, 8)  # the Linux whose syncfs tells what could not be written
-
-
-def log_of(module: str) -> logging.Logger:
-    """Return the log of a module whose users seldom write into it: `logging` takes 3 ms to load."""
-    import logging  # noqa: PLC0415 (see above)
-
-    return logging.getLogger(module)
-
-
-def make_directory(path: Path, mode: int = 0o700) -> None:
-    """Create `path` and what is missing above it, for the owner alone as a rule, and durably.
-
-    An existing directory is left as it is.
-
-    Raises:
-        OSError: it cannot be created, or something else has its name.
-    """
-    try:
-        _make_one(path, mode)
-    except FileNotFoundError:
-        if path.parent == path:
-            raise
-        make_directory(path.parent, mode)
-        _make_one(path, mode)  # retried once: below /proc, mkdir says so for ever
-
-
-def _make_one(path: Path, mode: int) -> None:
-    try:
-        path.mkdir(mode)
-    except FileExistsError:
-        if path.is_dir():
-            return
-        if path.is_symlink():
-            gone = "it is a link to a directory that is not there; connect its disk, or remove it"
-            raise FileNotFoundError(errno.ENOENT, gone, str(path)) from None
-        raise
-    try:
-        sync_directory(path.parent)
-    except OSError:
-        with suppress(OSError):  # left there, it would be taken for a durable one next time
-            path.rmdir()
-        raise
-
-
-def write_atomic(path: Path, data: bytes) -> None:
-    """Put `data` under the new name `path` (mode 0600), whole and durable, or leave nothing.
-
-    The bytes go to a hidden temporary file beside it, are synced, take the name by a rename, and
-    the directory is synced: the order that Maildir and git use. After a kill in between, a
-    temporary file may stay; no reader takes it for a memory.
-
-    Raises:
-        OSError: the disk refused; neither the name nor the temporary file is there.
-    """
-    current = write_beside(path, data)
-    try:
-        take_name(current, path)
-        current = path
-        sync_directory(path.parent)
-    except BaseException:
-        with suppress(OSError):
-            current.unlink()
-        raise
-
-
-def write_beside(path: Path, data: bytes) -> Path:
-    """Put `data` durably into a hidden temporary file beside `path`; return that one's path.
-
-    Raises:
-        OSError: the disk refused; nothing was left behind.
-    """
-    beside = temporary(path.parent)
-    _write_new(beside, data)
-    return beside
-
-
-def write_all_beside(files: Sequence[tuple[Path, bytes]]) -> list[Path]:
-    """Put the bytes of several files of one directory durably beside their paths.
-
-    Many are made durable in one step where the system has one for a whole file system (syncfs on
-    Linux), which waits for what other programs wrote there, too. Elsewhere several threads write:
-    a file system may make the files of several durable together.
-
-    Returns:
-        The temporary files, in the same order.
-
-    Raises:
-        OSError: the disk refused; nothing was left behind.
-    """
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
-
-    texts = [data for _, data in files]
-    drafts = _temporaries(files[0][0].parent, len(files)) if files else []
-    try:
-        if len(files) < _MANY or not _written_together(drafts, texts):
-            with ThreadPoolExecutor(_WRITERS, "writer") as pool:
-                list(pool.map(_write_new, drafts, texts))
-    except BaseException:
-        for draft in drafts:
-            with suppress(OSError):
-                draft.unlink()
-        raise
-    return drafts
-
-
-def is_local(directory: Path) -> bool:
-    """Say whether this machine alone can change the files of a directory, as far as is known."""
-    if sys.platform != "linux":
-        return False
-    try:
-        import ctypes  # noqa: PLC0415 (only whoever is asked a question needs it)
-
-        libc = ctypes.CDLL(None, use_errno=True)
-    except (OSError, ImportError):
-        return False
-    status = ctypes.create_string_buffer(512)  # more than any struct statfs has
-    width = ctypes.sizeof(ctypes.c_long)
-    failed = libc.statfs(os.fsencode(directory), status)
-    return not failed and int.from_bytes(status.raw[:width], sys.byteorder) in _LOCAL
-
-
-def _written_together(paths: Sequence[Path], texts: Sequence[bytes]) -> bool:
-    """Write files of one directory, durable in one step; if there is none, write none, say False.
-
-    Raises:
-        OSError: the disk refused.
-    """
-    directory = paths[0].parent
-    if not is_local(directory) or _kernel() < _TELLS:
-        return False
-    import ctypes  # noqa: PLC0415 (there, or it would not be known to be local)
-
-    descriptor = os.open(directory, os.O_RDONLY)  # first: it is told what fails from now on
-    try:
-        for path, data in zip(paths, texts, strict=True):
-            _write_new(path, data, synced=False)
-        refused = ctypes.CDLL(None, use_errno=True).syncfs(descriptor) and ctypes.get_errno()
-    finally:
-        os.close(descriptor)
-    if refused in (errno.ENOSYS, errno.EPERM):  # a sandbox does not let us
-        for path in paths:
-            path.unlink()
-        return False
-    if refused:
-        raise OSError(refused, os.strerror(refused), str(directory))
-    return True
-
-
-def _kernel() -> tuple[int, ...]:
-    return tuple(map(int, re.findall(r"\d+", os.uname().release)[:2]))
-
-
-def replace_atomic(path: Path, data: bytes, mode: int, beside: Path | None = None) -> None:
-    """Put `data` and `mode` under a name that may be taken; a reader sees the old or the new file.
-
-    Args:
-        path: the name.
-        data: the bytes.
-        mode: the file's mode.
-        beside: the temporary file, for who is the only writer: what a killed one left there goes.
-
-    Raises:
-        OSError: the disk refused; the old file is there, or the new one if only the last step, to
-            make its name durable, failed.
-    """
-    if beside and os.path.lexists(beside):
-        beside.unlink()
-    current = beside or temporary(path.parent)
-    _write_new(current, data, mode)
-    try:
-        take_name(current, path)
-    except BaseException:
-        with suppress(OSError):
-            current.unlink()
-        raise
-    sync_directory(path.parent)
-
-
-def temporary(directory: Path) -> Path:
-    """Return a free name in a directory for what is still being written, with our mark."""
-    return _temporaries(directory, 1)[0]
-
-
-def _temporaries(directory: Path, number: int) -> list[Path]:
-    """Return several such names in a directory."""
-    chance = os.urandom(8).hex()
-    return [directory / f".aiaml-{chance}{each:x}{TEMPORARY}" for each in range(number)]
-
-
-def _write_new(path: Path, data: bytes, mode: int = 0o600, *, synced: bool = True) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(path, flags, 0o600)
-    try:
-        with FileIO(descriptor, "w") as stream:
-            written = 0
-            while written < len(data):
-                written += stream.write(memoryview(data)[written:]) or 0
-            if mode != 0o600 and sys.platform != "win32":
-                os.fchmod(descriptor, mode)
-            if synced:
-                _sync(descriptor)
-    except BaseException:
-        with suppress(OSError):
-            path.unlink()
-        raise
-
-
-_SAFELY = 0  # follows no link, waits for no pipe, and no program that is started inherits it
-for _flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_NOINHERIT", "O_NOCTTY", "O_BINARY"):
-    _SAFELY |= getattr(os, _flag, 0)
-
-
-def read_regular(path: str, most: int) -> bytes:
-    """Read a regular file of at most `most` bytes, following no link and waiting for no pipe.
-
-    Raises:
-        MalformedFile: it is something else.
-        OSError: it is not there, or cannot be read.
-    """
-    _check_regular(os.lstat(path), most)
-    descriptor = os.open(path, os.O_RDONLY | _SAFELY)
-    try:
-        status = os.fstat(descriptor)
-        _check_regular(status, most)
-        return _whole(descriptor, status.st_size, most)
-    finally:
-        os.close(descriptor)
-
-
-def read_beginning(path: str, most: int) -> bytes:
-    """Read at most the first `most` bytes of a regular file, as `read_regular` reads all.
-
-    Raises:
-        MalformedFile: it is something else.
-        OSError: it is not there, or cannot be read.
-    """
-    _check_regular(os.lstat(path), sys.maxsize)
-    with FileIO(os.open(path, os.O_RDONLY | _SAFELY)) as source:
-        _check_regular(os.fstat(source.fileno()), sys.maxsize)
-        return source.read(most)
-
-
-def copy_regular(path: str, target: Path, most: int) -> None:
-    """Copy a regular file of at most `most` bytes to a new file, as `read_regular` reads one.
-
-    Raises:
-        MalformedFile: it is something else.
-        OSError: it is not there, or cannot be read, or the new one cannot be written.
-    """
-    _check_regular(os.lstat(path), most)
-    with FileIO(os.open(path, os.O_RDONLY | _SAFELY)) as source, target.open("xb") as copy:
-        _check_regular(os.fstat(source.fileno()), most)
-        while data := source.read(_BLOCK):
-            copy.write(data)
-            if copy.tell() > most:  # it grows
-                raise TooLarge([f"it is larger than {bound(most)}"])
-
-
-def _whole(descriptor: int, size: int, most: int) -> bytes:
-    parts = [os.read(descriptor, size + 1)]
-    if len(parts[0]) == size:  # as many as there are, and no more at this moment
-        return parts[0]
-    while parts[-1] and sum(map(len, parts)) <= most:
-        parts.append(os.read(descriptor, most))
-    return b"".join(parts)
-
-
-def _check_regular(status: os.stat_result, most: int) -> None:
-    if kind := _other_than(stat.S_ISREG, status):
-        raise MalformedFile([f"it is {kind}"])
-    if status.st_size > most:
-        raise TooLarge([f"it is larger than {bound(most)}: {status.st_size:,} bytes"])
-
-
-def bound(most: int) -> str:
-    """Return a number of bytes as a limit is told, exactly: "100 bytes", "64 KiB", "4 MiB"."""
-    for unit, size in (("MiB", 1024 * 1024), ("KiB", 1024)):
-        if most % size == 0:
-            return f"{most // size:,} {unit}"
-    return f"{most:,} bytes"
-
-
+_MARK_BYTES = 16
+_RENAME_TRIES = 10
+_RENAME_PAUSE_SECONDS = 0.02
+_REPARSE_LINK = 0x2000_0000  # bit in a Windows reparse tag: a link or a junction
 _KINDS = {
     stat.S_IFLNK: "a symbolic link",
     stat.S_IFDIR: "a directory",
@@ -351,130 +68,47 @@ _KINDS = {
     stat.S_IFREG: "a file",
 }
 
-_LEADS_ELSEWHERE = 0x2000_0000  # of a reparse tag on Windows: a link or junction
+# Follow no link, wait for no pipe, and pass the descriptor to no child process.
+_SAFE_FLAGS = 0
+for _flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_NOINHERIT", "O_NOCTTY", "O_BINARY"):
+    _SAFE_FLAGS |= getattr(os, _flag, 0)
 
 
-def _other_than(wanted: Callable[[int], bool], status: os.stat_result) -> str:
-    """Say what something is, if it is not of the wanted kind."""
-    if getattr(status, "st_reparse_tag", 0) & _LEADS_ELSEWHERE:
-        return "a symbolic link"
-    if wanted(status.st_mode):
-        return ""
-    return _KINDS.get(stat.S_IFMT(status.st_mode), "no file")
+# --- directories ----------------------------------------------------------------------------------
 
 
-# --- files of our own -----------------------------------------------------------------------------
-
-
-def check_own(path: Path, *, directory: bool = False, alone: bool = False) -> bool:
-    """Say whether there is a file of ours (or a directory).
-
-    It is ours if it belongs to this process's user; unless it must be theirs `alone`, also if it
-    belongs to the user whose directory it lies in (which a container may see under another number),
-    or to root.
+def make_directory(path: Path, mode: int = 0o700) -> None:
+    """Create a directory and its missing parents durably; leave an existing one as it is.
 
     Raises:
-        NotOurs: there is something else.
-        OSError: that cannot be found out.
+        OSError: it cannot be created, or something else has its name.
     """
-    try:
-        status = os.lstat(path)
-    except FileNotFoundError:
-        return False
-    _check_own(path, status, stat.S_ISDIR if directory else stat.S_ISREG, alone=alone)
-    return True
-
-
-def _check_own(
-    path: Path, status: os.stat_result, wanted: Callable[[int], bool], *, alone: bool = False
-) -> None:
-    if kind := _other_than(wanted, status):
-        raise NotOurs(path, kind)
-    if sys.platform == "win32" or status.st_uid == os.geteuid():
+    if path.is_dir():
         return
-    if alone or (status.st_uid and status.st_uid != path.parent.stat().st_uid):
-        raise NotOurs(path, "another user's")
-
-
-def private(path: str, flags: int) -> int:
-    """Open a file, a new one for the owner alone: an `opener` for `open`."""
-    return os.open(path, flags, 0o600)
-
-
-def open_own(path: Path, flags: int) -> int:
-    """Open a file of ours and return its descriptor, which no other program inherits.
-
-    With `O_CREAT` among the flags, a new file is for the owner alone (0600).
-
-    Raises:
-        NotOurs: it is no file, or not ours.
-        OSError: it is not there, or cannot be opened.
-    """
-    check_own(path)
-    descriptor = os.open(path, flags | _SAFELY, 0o600)
+    if path.is_symlink():
+        reason = "it is a link to a directory that is not there; connect its disk, or remove it"
+        raise FileNotFoundError(errno.ENOENT, reason, str(path))
+    if path.parent != path and not path.parent.is_dir():
+        make_directory(path.parent, mode)
     try:
-        _check_own(path, os.fstat(descriptor), stat.S_ISREG)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-def read_own(path: Path, most: int) -> bytes:
-    """Read a file of ours of at most `most` bytes.
-
-    Raises:
-        NotOurs: it is no file, not ours, or larger.
-        OSError: it is not there, or cannot be read.
-    """
-    with FileIO(open_own(path, os.O_RDONLY)) as file:
-        size = os.fstat(file.fileno()).st_size
-        data = _whole(file.fileno(), size, most) if size <= most else b""
-    if max(size, len(data)) > most:
-        raise NotOurs(path, f"larger than {bound(most)}")
-    return data
-
-
-def check_end(path: Path) -> None:
-    """See that reading a file, perhaps of the person's and through links, comes to an end.
-
-    Raises:
-        NotOurs: it is a pipe or a device; the one that is always empty is none here.
-    """
+        path.mkdir(mode)
+    except FileExistsError:
+        if not path.is_dir():
+            raise
+        return  # another process was faster
     try:
-        mode = path.stat().st_mode
+        sync_directory(path.parent)
     except OSError:
-        return
-    if (stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)) and not path.samefile(os.devnull):
-        raise NotOurs(path, _KINDS[stat.S_IFMT(mode)])
+        with suppress(OSError):
+            path.rmdir()
+        raise
 
 
-def check_git(directory: Path) -> None:
-    """See that git in a git directory will wait for no pipe.
-
-    Raises:
-        NotOurs: there is one.
-    """
-    for name in _GIT_READS:
-        check_end(directory / name)
-    for found, _, refs in os.walk(directory / "refs"):
-        for name in refs:
-            check_end(Path(found, name))
-
-
-# What git reads unasked, and waits for.
-_GIT_READS = (
-    *("HEAD", "commondir", "config", "config.worktree", "index", "packed-refs", "shallow"),
-    *("info/attributes", "info/exclude", "info/grafts", "logs/HEAD"),
-    *("objects/info/alternates", "objects/info/commit-graph", "objects/pack/multi-pack-index"),
-)
-
-
-def own_directory(path: Path) -> None:
-    """Create a directory of ours, as `make_directory` does, or see that what is there is one.
+def make_own_directory(path: Path) -> None:
+    """Create a directory for this user alone, or check that the existing one is ours.
 
     Raises:
-        NotOurs: it is a link, no directory, or not ours.
+        UnsafePath: it is a link, not a directory, or another user's.
         OSError: it cannot be created.
     """
     if not check_own(path, directory=True):
@@ -482,60 +116,86 @@ def own_directory(path: Path) -> None:
         check_own(path, directory=True)
 
 
-def remove_own(path: Path) -> None:
-    """Delete what has a name of ours, if anything has: of a link, the link alone.
-
-    Raises:
-        OSError: it cannot be deleted.
-    """
-    try:
-        kind = _other_than(stat.S_ISDIR, os.lstat(path))
-        if kind:
-            path.unlink()
-        else:
-            import shutil  # noqa: PLC0415 (its compressors are slow, and a link is the usual case)
-
-            shutil.rmtree(path)
-    except FileNotFoundError:
-        return
-
-
-def is_temporary(name: str) -> bool:
-    """Say whether a name has the mark of what a writer of ours has not finished."""
-    return name.startswith(".") and _TEMPORARY.fullmatch(name) is not None
-
-
-def remove_left(directory: Path, names: Iterable[str], seconds: float) -> None:
-    """Delete what writers of ours that died have left among the `names` in a directory.
-
-    That is a regular file of this user's, with our mark, unchanged for `seconds`: 0 for whoever is
-    the only one who writes there. If a repository tracks such a name, git still has the file.
-    """
-    for path in (directory / name for name in names if is_temporary(name)):
-        with suppress(OSError):
-            status = path.lstat()
-            own = sys.platform == "win32" or status.st_uid == os.geteuid()
-            if own and stat.S_ISREG(status.st_mode) and time.time() - status.st_mtime >= seconds:
-                path.unlink()
-                log_of(__name__).info("Removed %s, left by a writer that died", path)
-
-
 def sync_directory(path: Path) -> None:
-    """Make the names in `path` durable, where the platform can (Windows cannot)."""
+    """Make the names in a directory durable, where the platform can (Windows cannot)."""
     if sys.platform == "win32":
         return
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system without the notion
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # the file system has no such call
             raise
     finally:
         os.close(descriptor)
 
 
+# --- writing --------------------------------------------------------------------------------------
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Write a new file (mode 0600), complete and durable, or nothing.
+
+    The data goes to a temporary file in the same directory, which is synced and renamed. Then the
+    directory is synced, as Maildir and git do.
+
+    Raises:
+        OSError: the disk refused; neither the file nor the temporary one is left.
+    """
+    temporary = write_temporary(path, data)
+    try:
+        rename_over(temporary, path)
+        temporary = path
+        sync_directory(path.parent)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def replace_atomic(path: Path, data: bytes, mode: int = 0o600) -> None:
+    """Write a file or replace it. Readers see either the old file or the new one.
+
+    Raises:
+        OSError: the disk refused. The old file is in place, or the new one if only syncing the
+            directory failed.
+    """
+    temporary = write_temporary(path, data, mode)
+    try:
+        rename_over(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+    sync_directory(path.parent)
+
+
+def write_temporary(path: Path, data: bytes, mode: int = 0o600) -> Path:
+    """Write a durable temporary file beside `path` and return its path.
+
+    Raises:
+        OSError: the disk refused; nothing was left.
+    """
+    temporary = temporary_path(path.parent)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE_FLAGS
+    descriptor = os.open(temporary, flags, 0o600)
+    try:
+        with FileIO(descriptor, "w") as stream:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[stream.write(rest) or 0 :]
+            if mode != 0o600 and sys.platform != "win32":
+                os.fchmod(descriptor, mode)
+            _sync(descriptor)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+    return temporary
+
+
 def _sync(descriptor: int) -> None:
-    if sys.platform == "darwin":  # there, fsync leaves the bytes in the drive's cache
+    if sys.platform == "darwin":  # there, fsync leaves the data in the drive's cache
         import fcntl  # noqa: PLC0415
 
         with suppress(OSError):
@@ -544,146 +204,285 @@ def _sync(descriptor: int) -> None:
     os.fsync(descriptor)
 
 
-def take_name(source: Path, target: Path) -> None:
-    """Give a file another name, in place of what may have that; not yet durably.
+def rename_over(source: Path, target: Path) -> None:
+    """Rename a file over another one. The name is not durable before `sync_directory`.
 
     Raises:
         OSError: the system refused; nothing was changed.
     """
-    for attempt in range(10):
+    for tries_left in reversed(range(_RENAME_TRIES)):
         try:
             source.replace(target)
         except PermissionError:
-            # On Windows a virus scanner may hold a new file for a moment.
-            if sys.platform != "win32" or attempt == 9:
+            # On Windows, a virus scanner may hold a new file for a moment.
+            if sys.platform != "win32" or not tries_left:
                 raise
-            time.sleep(0.02)
+            time.sleep(_RENAME_PAUSE_SECONDS)
         else:
             return
 
 
+def temporary_path(directory: Path) -> Path:
+    """Return an unused name for a temporary file in a directory."""
+    return directory / f".aiaml-{os.urandom(8).hex()}{TEMPORARY_SUFFIX}"
+
+
+def is_temporary(name: str) -> bool:
+    """Return whether a name is one that `temporary_path` makes."""
+    return _TEMPORARY_NAME.fullmatch(name) is not None
+
+
+def remove_stale_temporaries(directory: Path, names: Iterable[str], seconds: float) -> None:
+    """Delete the temporary files that killed writers of this user left in a directory.
+
+    Args:
+        directory: where they are.
+        names: the names in it.
+        seconds: the least age of what is deleted; 0 for the only writer.
+    """
+    for path in (directory / name for name in names if is_temporary(name)):
+        with suppress(OSError):
+            status = path.lstat()
+            is_own = sys.platform == "win32" or status.st_uid == os.geteuid()
+            is_old = time.time() - status.st_mtime >= seconds
+            if is_own and is_old and stat.S_ISREG(status.st_mode):
+                path.unlink()
+                log.info("Removed %s, which a killed process left", path)
+
+
+# --- reading any file -----------------------------------------------------------------------------
+
+
+def read_regular(path: str, limit: int) -> bytes:
+    """Read a regular file of at most `limit` bytes. Follow no link and wait for no pipe.
+
+    Raises:
+        MalformedFile: it is not a regular file, or too large.
+        OSError: it is missing or cannot be read.
+    """
+    _check_regular(os.lstat(path), limit)
+    descriptor = os.open(path, os.O_RDONLY | _SAFE_FLAGS)
+    try:
+        status = os.fstat(descriptor)
+        _check_regular(status, limit)
+        return _read_all(descriptor, status.st_size, limit)
+    finally:
+        os.close(descriptor)
+
+
+def read_beginning(path: str, limit: int) -> bytes:
+    """Read the first `limit` bytes of a regular file of any size, as `read_regular` does.
+
+    Raises:
+        MalformedFile: it is not a regular file.
+        OSError: it is missing or cannot be read.
+    """
+    _check_regular(os.lstat(path), sys.maxsize)
+    with FileIO(os.open(path, os.O_RDONLY | _SAFE_FLAGS)) as source:
+        _check_regular(os.fstat(source.fileno()), sys.maxsize)
+        return source.read(limit)
+
+
+def _read_all(descriptor: int, size: int, limit: int) -> bytes:
+    """Read a file of known size; also what was appended meanwhile, up to about twice the limit."""
+    data = os.read(descriptor, size + 1)
+    if len(data) == size:
+        return data
+    parts = [data]
+    while parts[-1] and sum(map(len, parts)) <= limit:
+        parts.append(os.read(descriptor, limit))
+    return b"".join(parts)
+
+
+def _check_regular(status: os.stat_result, limit: int) -> None:
+    kind = _kind_unless(stat.S_ISREG, status)
+    if kind:
+        raise MalformedFile([f"it is {kind}"])
+    if status.st_size > limit:
+        raise TooLarge([f"it is larger than {format_limit(limit)}: {status.st_size:,} bytes"])
+
+
+def _kind_unless(is_wanted: Callable[[int], bool], status: os.stat_result) -> str:
+    """Return what a file is, in words; empty if it is of the wanted kind."""
+    if getattr(status, "st_reparse_tag", 0) & _REPARSE_LINK:
+        return "a symbolic link"
+    if is_wanted(status.st_mode):
+        return ""
+    return _KINDS.get(stat.S_IFMT(status.st_mode), "not a file")
+
+
+def format_limit(count: int) -> str:
+    """Format a size limit exactly: "100 bytes", "64 KiB", "4 MiB"."""
+    for unit, size in (("MiB", 1024 * 1024), ("KiB", 1024)):
+        if count % size == 0:
+            return f"{count // size:,} {unit}"
+    return f"{count:,} bytes"
+
+
+# --- files of our own -----------------------------------------------------------------------------
+
+
+def check_own(path: Path, *, directory: bool = False, strict: bool = False) -> bool:
+    """Return whether a file of ours exists at a path, and raise if something else does.
+
+    A file is ours if it belongs to this user. Unless `strict`, the owner of its directory counts
+    too (a container may know that user by another number), and so does root.
+
+    Raises:
+        UnsafePath: it is a link, of another kind, or another user's.
+        OSError: it cannot be examined.
+    """
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        return False
+    _check_status(path, status, stat.S_ISDIR if directory else stat.S_ISREG, strict=strict)
+    return True
+
+
+def _check_status(
+    path: Path, status: os.stat_result, is_wanted: Callable[[int], bool], *, strict: bool = False
+) -> None:
+    kind = _kind_unless(is_wanted, status)
+    if kind:
+        raise UnsafePath(path, kind)
+    if sys.platform == "win32" or status.st_uid == os.geteuid():
+        return
+    if strict or status.st_uid not in (0, path.parent.stat().st_uid):
+        raise UnsafePath(path, "another user's")
+
+
+def open_private(path: str, flags: int) -> int:
+    """Open a file, creating it for this user alone: an `opener` for `open`."""
+    return os.open(path, flags, 0o600)
+
+
+def open_own(path: Path, flags: int) -> int:
+    """Open a file of ours and return its descriptor. `O_CREAT` creates it with mode 0600.
+
+    Raises:
+        UnsafePath: it is not a file, or not ours.
+        OSError: it is missing, or cannot be opened.
+    """
+    check_own(path)
+    descriptor = os.open(path, flags | _SAFE_FLAGS, 0o600)
+    try:
+        _check_status(path, os.fstat(descriptor), stat.S_ISREG)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def read_own(path: Path, limit: int) -> bytes:
+    """Read a file of ours of at most `limit` bytes.
+
+    Raises:
+        UnsafePath: it is not a file, not ours, or larger.
+        OSError: it is missing, or cannot be read.
+    """
+    with FileIO(open_own(path, os.O_RDONLY)) as file:
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise UnsafePath(path, f"larger than {format_limit(limit)}")
+    return data
+
+
+def remove_own(path: Path) -> None:
+    """Delete a file, a link itself, or a directory with all that is in it, if it exists.
+
+    Raises:
+        OSError: it cannot be deleted.
+    """
+    with suppress(FileNotFoundError):
+        if _kind_unless(stat.S_ISDIR, os.lstat(path)):
+            path.unlink()
+        else:
+            shutil.rmtree(path)
+
+
+# --- locks ----------------------------------------------------------------------------------------
+
+
 class Hold(NamedTuple):
-    """How a lock is held.
+    """The result of trying to acquire a lock.
 
     Attributes:
-        had: whether it is held at all.
-        alone: whether nobody else has held it since this `Lock` last did.
-        problem: why nobody can hold it; None where another holder only was not done in time.
+        acquired: whether the lock is held.
+        undisturbed: whether no other holder had the lock since this `Lock` last held it.
+        problem: why the file cannot be locked at all; None if it is only taken.
     """
 
-    had: bool
-    alone: bool
+    acquired: bool
+    undisturbed: bool
     problem: OSError | None = None
 
 
 class Lock:
-    """An advisory lock on a file, across the threads and processes of this machine.
+    """An advisory lock on a file, across threads and processes of this machine.
 
-    The system releases it when its holder dies, so there are no stale ones. Each holder leaves its
-    mark in the file.
+    The system releases it when its holder dies, so there are no stale locks.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._mark = os.urandom(16)
+        self._mark = os.urandom(_MARK_BYTES)  # written by each holder, to recognise others
         self._thread = threading.Lock()
 
     @contextmanager
     def held(self, seconds: float) -> Iterator[Hold]:
-        """Hold the lock inside the `with`, if it can be acquired: ask `had` of what it yields.
+        """Try for `seconds` to acquire the lock, and hold it inside the `with`.
 
-        It is not when another holder keeps it for `seconds`, and on a file system that cannot
-        lock. Neither is an error here: the caller knows what it can do without.
+        Failing is no error: the caller decides what it can do without the lock.
         """
         deadline = time.monotonic() + seconds
         if not self._thread.acquire(timeout=seconds):
-            yield Hold(had=False, alone=False)
+            yield Hold(acquired=False, undisturbed=False)
             return
         try:
-            yield from self._held_by_us(deadline)
+            yield from self._hold_file(deadline)
         finally:
             self._thread.release()
 
-    def _held_by_us(self, deadline: float) -> Iterator[Hold]:
+    def _hold_file(self, deadline: float) -> Iterator[Hold]:
         try:
             stream = FileIO(open_own(self._path, os.O_RDWR | os.O_CREAT), "r+")
         except OSError as error:
-            log_of(__name__).warning("Cannot use the lock file %s: %s", self._path, error.strerror)
-            yield Hold(had=False, alone=False, problem=error)
+            log.warning("Cannot use the lock file %s: %s", self._path, error.strerror)
+            yield Hold(acquired=False, undisturbed=False, problem=error)
             return
-        had, problem = False, None
         try:
-            had, problem = _acquire(stream, self._path, deadline)
-            yield Hold(had, had and self._marked(stream), problem)
+            yield self._acquire(stream, deadline)
         finally:
-            # What was done under the lock stands, whatever becomes of the lock.
-            if had:
-                _release(stream)
             with suppress(OSError):
-                stream.close()
+                stream.close()  # this releases the lock, too
 
-    def _marked(self, stream: FileIO) -> bool:
-        """Say whether the mark is ours, and make it ours.
+    def _acquire(self, stream: FileIO, deadline: float) -> Hold:
+        import portalocker  # noqa: PLC0415 (25 ms, which most commands do not need)
 
-        A file that has another name as well, or holds more than a mark, may be somebody else's.
-        """
+        while True:
+            try:
+                portalocker.lock(stream, portalocker.LOCK_EX | portalocker.LOCK_NB)
+            except portalocker.AlreadyLocked:
+                if time.monotonic() >= deadline:
+                    return Hold(acquired=False, undisturbed=False)
+                time.sleep(_POLL_SECONDS)
+            except (portalocker.LockException, OSError) as error:
+                log.warning("Cannot lock %s: %s", self._path, error)
+                reason = f"files cannot be locked ({error})"
+                problem = OSError(errno.ENOTSUP, reason, str(self._path))
+                return Hold(acquired=False, undisturbed=False, problem=problem)
+            else:
+                return Hold(acquired=True, undisturbed=self._replace_mark(stream))
+
+    def _replace_mark(self, stream: FileIO) -> bool:
+        """Write our mark into the lock file; return whether it was ours already."""
         with suppress(OSError):
-            if stream.read(len(self._mark)) == self._mark:
+            if stream.read(_MARK_BYTES) == self._mark:
                 return True
             status = os.fstat(stream.fileno())
-            if status.st_nlink == 1 and status.st_size in (0, len(self._mark)):
+            # Another file may have been planted under this name: never write into it.
+            if status.st_nlink == 1 and status.st_size in (0, _MARK_BYTES):
                 stream.seek(0)
                 stream.write(self._mark)
         return False
-
-
-def _acquire(stream: FileIO, path: Path, deadline: float) -> tuple[bool, OSError | None]:
-    """Return whether the lock is held, and why it never can be, if that is so."""
-    while True:
-        try:
-            if _locked(stream):
-                return True, None
-        except OSError as error:
-            log_of(__name__).warning("Cannot lock %s: %s", path, error)
-            return False, OSError(errno.ENOTSUP, f"files cannot be locked ({error})", str(path))
-        if time.monotonic() >= deadline:
-            return False, None
-        time.sleep(_POLL_SECONDS)
-
-
-def _locked(stream: FileIO) -> bool:
-    """Lock a file, unless another process has; say whether it is locked by us.
-
-    Raises:
-        OSError: files cannot be locked there.
-    """
-    if sys.platform == "win32":
-        import portalocker  # noqa: PLC0415 (imports importlib.metadata: 20 ms)
-
-        try:
-            portalocker.lock(stream, portalocker.LOCK_EX | portalocker.LOCK_NB)
-        except portalocker.AlreadyLocked:
-            return False
-        except portalocker.LockException as error:
-            raise OSError(errno.ENOTSUP, str(error)) from error
-        return True
-    import fcntl  # noqa: PLC0415 (not there on Windows)
-
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return False
-    return True
-
-
-def _release(stream: FileIO) -> None:
-    if sys.platform == "win32":
-        import portalocker  # noqa: PLC0415
-
-        with suppress(OSError, portalocker.LockException):
-            portalocker.unlock(stream)
-    else:
-        import fcntl  # noqa: PLC0415
-
-        with suppress(OSError):
-            fcntl.flock(stream, fcntl.LOCK_UN)

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_HEAD",
     "Parts",
-    "divide",
-    "entries",
-    "list_in",
+    "format_scalar",
     "load_yaml",
-    "scalar",
-    "text_in",
-    "with_entries",
+    "parse_list",
+    "parse_text",
+    "replace_entries",
+    "split",
+    "split_entries",
 ]
 
 MAX_HEAD = 64 * 1024  # characters of a frontmatter; a YAML parser takes half a second for so many
@@ -48,7 +48,7 @@ class Parts(NamedTuple):
     line_end: str
 
 
-def divide(text: str) -> Parts:
+def split(text: str) -> Parts:
     """Divide a text into its frontmatter and its body.
 
     Raises:
@@ -65,7 +65,7 @@ def divide(text: str) -> Parts:
     return Parts(text[opening.end() : closing.start()], text[closing.end() :], opening[1])
 
 
-def entries(head: str) -> list[list[str]]:
+def split_entries(head: str) -> list[list[str]]:
     """Return the entries of a head: each a line and the lines that continue it.
 
     Those are indented, blank, or items of a list.
@@ -80,7 +80,7 @@ def entries(head: str) -> list[list[str]]:
     return found
 
 
-def with_entries(text: str, values: Mapping[str, str | None]) -> str:
+def replace_entries(text: str, values: Mapping[str, str | None]) -> str:
     """Return a text with other entries in its head; every other byte stays.
 
     Args:
@@ -91,9 +91,9 @@ def with_entries(text: str, values: Mapping[str, str | None]) -> str:
     Raises:
         MalformedFile: it has no frontmatter.
     """
-    head, _, line_end = divide(text)
+    head, _, line_end = split(text)
     lines, written, missing, at = head.split("\n"), [], dict(values), 0
-    for entry in entries(head):
+    for entry in split_entries(head):
         own = lines[at : at + len(entry)]
         at += len(entry)
         key = entry[0].partition(":")[0].strip()
@@ -120,7 +120,7 @@ _YAML_WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")  # beyond what JSON escapes
 
 
-def scalar(text: str) -> str:
+def format_scalar(text: str) -> str:
     """Write a text so that the plain reader and any YAML parser read it alike."""
     if _BARE.fullmatch(text) and text.lower() not in _YAML_WORDS:
         return text
@@ -140,13 +140,13 @@ _ITEM = re.compile(
 )
 
 
-def text_in(entry: list[str]) -> str | None:
+def parse_text(entry: list[str]) -> str | None:
     """Return the text that an entry states; None where it states something else."""
     value = _yaml(entry) if _continued(entry) else _unquoted(_after_colon(entry))
     return value if isinstance(value, str) else None
 
 
-def list_in(entry: list[str]) -> tuple[str, ...] | None:
+def parse_list(entry: list[str]) -> tuple[str, ...] | None:
     """Return the list of texts that an entry states; None where it states something else."""
     value = _after_colon(entry)
     if not _continued(entry):
@@ -230,7 +230,7 @@ def _bounded() -> type[yaml.BaseLoader]:
     return Bounded
 
 
-def check_written_out(value: object) -> None:
+def check_expanded_size(value: object) -> None:
     """See that what YAML says is no longer than a frontmatter may be, with its aliases written out.
 
     Where aliases are nested, a few bytes mean any number of values.

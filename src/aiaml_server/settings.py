@@ -1,4 +1,4 @@
-"""Everything that can be set, read once from the environment."""
+"""Settings, read once from the environment."""
 
 from __future__ import annotations
 
@@ -11,161 +11,157 @@ from typing import Any, NamedTuple
 from aiaml_server.errors import InvalidSetting
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+_TRUE = ("true", "1", "yes", "on")
+_FALSE = ("false", "0", "no", "off")
+_MAX_REMOTE = 4096  # characters
+_SCHEMES = ("https", "http", "ssh", "git", "file")
+_NEVER_IN_ADDRESS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
-class Variable(NamedTuple):
-    """One setting, read from an environment variable.
+class Setting(NamedTuple):
+    """One setting, which an environment variable gives.
 
     Attributes:
-        name: the variable, such as `AIAML_MEMORY_DIR`.
-        default: its value where it is unset or empty.
-        read: turns the name and a value into what the program uses; raises `InvalidSetting`.
-        help: what it means, in a few words.
-        secret: whether the value may hold a password, and is never shown.
-        told: whether it changes what clients are told before a call, such as the list of tools.
+        name: the environment variable.
+        default: its value if it is unset or empty.
+        parse: a function from the name and a value to the setting; raises `InvalidSetting`.
+        help: its meaning, in a few words.
+        secret: whether the value may hold a password and must not be shown.
+        changes_tools: whether it changes what clients see before a call, such as the tools.
     """
 
     name: str
     default: str
-    read: Callable[[str, str], Any]
+    parse: Callable[[str, str], Any]
     help: str
     secret: bool = False
-    told: bool = False
+    changes_tools: bool = False
 
     def value(self, environ: Mapping[str, str]) -> Any:
-        """Return the setting as an environment has it; an empty variable counts as unset.
+        """Return the setting's value in an environment.
 
         Raises:
-            InvalidSetting: the value cannot be used; the sentence says what would be right.
+            InvalidSetting: the value cannot be used.
         """
-        return self.read(self.name, environ.get(self.name) or self.default)
-
-
-def as_given(_variable: str, value: str) -> str:
-    """Take a value as it is; whether it can be used is seen when it is."""
-    return value
+        return self.parse(self.name, environ.get(self.name) or self.default)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """One process's settings.
+    """The settings of one process; `SETTINGS` describes each.
 
     Attributes:
-        base: the directory that holds `files/` (`AIAML_MEMORY_DIR`, default `~/.aiaml`). Absolute:
-            clients start servers in any working directory.
-        log_level: the least severe level that reaches stderr (`AIAML_LOG_LEVEL`).
-        check_index: compare every answer of the index with a scan of all files, and fail where they
-            differ (`AIAML_CHECK_INDEX`); slow, for tests and for doubts.
-        sync: whether memories are kept in git (`AIAML_ENABLE_SYNC`).
-        remote: the git repository that they are exchanged with, a URL or a path; empty for none
-            (`AIAML_GITHUB_REMOTE`). It may hold a password.
-        sync_interval: seconds between two looks at the remote (`AIAML_SYNC_INTERVAL`).
-        check_secrets: whether a memory that seems to hold a key or password is kept out of
-            git (`AIAML_CHECK_SECRETS`).
-        hooks: whether the hooks that a person has installed tell anything (`AIAML_HOOKS`).
+        base: the directory that holds `files/`. It is absolute, because clients start servers in
+            any working directory.
+        remote: the address of the git remote; empty for none. It may hold a password.
+        sync_interval: seconds between two syncs with the remote.
     """
 
     base: Path
-    log_level: str = "WARNING"
-    check_index: bool = False
     sync: bool = True
     remote: str = field(default="", repr=False)
     sync_interval: float = 60.0
     check_secrets: bool = True
+    check_index: bool = False
     hooks: bool = True
+    log_level: str = "WARNING"
 
     @property
     def remote_error(self) -> InvalidSetting | None:
-        """What is wrong with the remote's address; then it is shown to no git, and all else works.
-
-        A bad remote is no reason to keep memory away. A bad value of any other setting ends the
-        start, since nobody could say where, or with what care, memories were to be kept.
-        """
-        reason = wrong_remote(self.remote)
-        return InvalidSetting("AIAML_GITHUB_REMOTE", reason) if reason else None
+        """What is wrong with the remote's address. Everything but sync works without it."""
+        problem = remote_problem(self.remote)
+        return InvalidSetting("AIAML_GITHUB_REMOTE", problem) if problem else None
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Settings:
-        """Read the `AIAML_*` variables; an empty one counts as not set.
+        """Read the settings from environment variables.
 
         Raises:
-            InvalidSetting: a value cannot be used; the sentence says what would be right.
+            InvalidSetting: a value cannot be used.
         """
-        return cls(**{field: each.value(environ) for field, each in _BY_FIELD.items()})
+        return cls(**{field: setting.value(environ) for field, setting in _BY_FIELD.items()})
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Settings:
-        """Return the settings with these values, by variable."""
-        return cls(**{field: values[each.name] for field, each in _BY_FIELD.items()})
+    def from_values(cls, values: Mapping[str, Any]) -> Settings:
+        """Make the settings from parsed values, by the variable's name."""
+        return cls(**{field: values[setting.name] for field, setting in _BY_FIELD.items()})
 
-    def by_variable(self) -> list[tuple[Variable, Any]]:
-        """Return each variable with the value in use."""
-        return [(each, getattr(self, field)) for field, each in _BY_FIELD.items()]
-
-
-def without_password(address: str) -> str:
-    """Return a remote's address as it may be shown: without password, token or query."""
-    scheme, slashes, rest = address.partition("://") if "://" in address else ("", "", address)
-    who, at, place = rest.rpartition("@")
-    if scheme and at:
-        user = who if scheme.lower() == "ssh" and ":" not in who else "***"
-    else:  # host:path as ssh has it; a colon before the @ is somebody's mistake
-        user = "***" if ":" in who and "/" not in who.partition(":")[0] else who
-    place = re.sub(r"[?#].*", "?***", place) if scheme else place
-    return f"{scheme}{slashes}{user}{at}{place}"
+    def items(self) -> list[tuple[Setting, Any]]:
+        """Return each setting with its value."""
+        return [(setting, getattr(self, field)) for field, setting in _BY_FIELD.items()]
 
 
-def directory(variable: str, value: str) -> Path:
-    """Read an absolute path, or one that begins with `~`."""
+# --- values ---------------------------------------------------------------------------------------
+
+
+def parse_text(_name: str, value: str) -> str:
+    """Accept any text."""
+    return value
+
+
+def parse_directory(name: str, value: str) -> Path:
+    """Parse an absolute path, or one that begins with `~`."""
     try:
         path = Path(value).expanduser()
     except RuntimeError as error:
-        lacking = f"is {value!r}, but there is no such home directory"
-        raise InvalidSetting(variable, lacking) from error
+        missing = f"is {value!r}, but there is no such home directory"
+        raise InvalidSetting(name, missing) from error
     if not path.is_absolute() or "\0" in value:
         wanted = "must be an absolute path or begin with ~, because clients start servers anywhere"
-        raise InvalidSetting(variable, f"is {value!r}; it {wanted}")
+        raise InvalidSetting(name, f"is {value!r}; it {wanted}")
     return path
 
 
-def _log_level(variable: str, value: str) -> str:
+def parse_bool(name: str, value: str) -> bool:
+    """Parse true or false; also yes and no, on and off, 1 and 0."""
+    word = value.strip().lower()
+    if word not in _TRUE + _FALSE:
+        raise InvalidSetting(name, f"is {value!r}; it must be true or false")
+    return word in _TRUE
+
+
+def _parse_log_level(name: str, value: str) -> str:
     level = value.strip().upper()
     if level not in LOG_LEVELS:
-        raise InvalidSetting(variable, f"is {value!r}; it must be one of {', '.join(LOG_LEVELS)}")
+        raise InvalidSetting(name, f"is {value!r}; it must be one of {', '.join(LOG_LEVELS)}")
     return level
 
 
-_SWITCH = {"true": True, "1": True, "yes": True, "on": True} | {
-    "false": False, "0": False, "no": False, "off": False,
-}  # fmt: skip
-
-
-def switch(variable: str, value: str) -> bool:
-    """Read true or false, as people write them: also yes and no, on and off, 1 and 0."""
-    try:
-        return _SWITCH[value.strip().lower()]
-    except KeyError:
-        raise InvalidSetting(variable, f"is {value!r}; it must be true or false") from None
-
-
-def _seconds(variable: str, value: str) -> float:
+def _parse_interval(name: str, value: str) -> float:
     try:
         seconds = float(value)
     except ValueError:
         seconds = 0.0
     if not 0.1 <= seconds <= 86400:
-        raise InvalidSetting(variable, f"is {value!r}; it must be seconds, from 0.1 to 86400")
+        raise InvalidSetting(name, f"is {value!r}; it must be seconds, from 0.1 to 86400")
     return seconds
 
 
-def wrong_remote(value: str) -> str:
-    """Say what is wrong with an address. It is not repeated: it may hold a password."""
-    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):(:|//)", value)
-    if len(value) > _LONGEST_REMOTE:
-        return f"is longer than {_LONGEST_REMOTE:,} characters"
-    if re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", value) or value != value.strip():
+# --- addresses of remotes -------------------------------------------------------------------------
+
+
+def hide_password(address: str) -> str:
+    """Return a remote's address without password, token and query, so that it may be shown."""
+    scheme, slashes, rest = address.partition("://") if "://" in address else ("", "", address)
+    login, at, place = rest.rpartition("@")
+    user = login
+    if scheme and at:
+        user = login if scheme.lower() == "ssh" and ":" not in login else "***"
+    elif ":" in login and "/" not in login.partition(":")[0]:  # user:password@host:path
+        user = "***"
+    if scheme:
+        place = re.sub(r"[?#].*", "?***", place)
+    return f"{scheme}{slashes}{user}{at}{place}"
+
+
+def remote_problem(address: str) -> str:
+    """Return what is wrong with a remote's address, without repeating it; empty if it is fine."""
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):(:|//)", address)
+    if len(address) > _MAX_REMOTE:
+        return f"is longer than {_MAX_REMOTE:,} characters"
+    if _NEVER_IN_ADDRESS.search(address) or address != address.strip():
         return "has a space or a control character that no address has"
-    if value.startswith("-"):
+    if address.startswith("-"):
         return "begins with a dash; it must be a git URL or a path"
     if scheme and (scheme[2] == ":" or scheme[1].lower() not in _SCHEMES):
         wanted = f"it must be a path, host:path, or a URL of {', '.join(_SCHEMES)}"
@@ -173,69 +169,60 @@ def wrong_remote(value: str) -> str:
     return ""
 
 
-_LONGEST_REMOTE = 4096  # the longest path that Linux takes
-_SCHEMES = ("https", "http", "ssh", "git", "file")
+# --- the settings ---------------------------------------------------------------------------------
 
+MEMORY_DIR = "AIAML_MEMORY_DIR"
 
-LOG_LEVEL = Variable(
+LOG_LEVEL = Setting(
     "AIAML_LOG_LEVEL",
     "WARNING",
-    _log_level,
+    _parse_log_level,
     "DEBUG, INFO, WARNING, ERROR or CRITICAL; the log goes to stderr",
 )
 
-PAGER = Variable(
-    "AIAML_PAGER",
-    "",
-    as_given,
-    "what shows long answers on a terminal; without it $PAGER, or less; `cat` for none",
-)
-"""Of the command line alone: servers do not read it."""
-
-CHECK_SECRETS = Variable(
+CHECK_SECRETS = Setting(
     "AIAML_CHECK_SECRETS",
     "true",
-    switch,
+    parse_bool,
     "true keeps memories that seem to hold a key or password out of git; our toolsets warn of them",
 )
-"""Of the toolsets, too."""
 
-BASE = "AIAML_MEMORY_DIR"
+PAGER = Setting(
+    "AIAML_PAGER",
+    "",
+    parse_text,
+    "what shows long answers on a terminal; without it $PAGER, or less; `cat` for none",
+)
+
 _BY_FIELD = {
-    "base": Variable(BASE, "~/.aiaml", directory, "where memories are kept"),
-    "sync": Variable(
-        "AIAML_ENABLE_SYNC",
-        "true",
-        switch,
-        "true keeps memories in git; false: no git at all",
+    "base": Setting(MEMORY_DIR, "~/.aiaml", parse_directory, "where memories are kept"),
+    "sync": Setting(
+        "AIAML_ENABLE_SYNC", "true", parse_bool, "true keeps memories in git; false: no git at all"
     ),
-    "remote": Variable(
+    "remote": Setting(
         "AIAML_GITHUB_REMOTE",
         "",
-        as_given,
+        parse_text,
         "a git URL or path to exchange memories with; without it git stays on this computer",
         secret=True,
     ),
-    "sync_interval": Variable(
-        "AIAML_SYNC_INTERVAL",
-        "60",
-        _seconds,
-        "seconds between two looks at the remote",
+    "sync_interval": Setting(
+        "AIAML_SYNC_INTERVAL", "60", _parse_interval, "seconds between two looks at the remote"
     ),
     "check_secrets": CHECK_SECRETS,
-    "check_index": Variable(
+    "check_index": Setting(
         "AIAML_CHECK_INDEX",
         "false",
-        switch,
+        parse_bool,
         "true: compare every answer with a scan of all files (slow)",
     ),
-    "hooks": Variable(
+    "hooks": Setting(
         "AIAML_HOOKS",
         "true",
-        switch,
+        parse_bool,
         "false: hooks that are installed (`aiaml install CLIENT --hooks`) tell nothing",
     ),
     "log_level": LOG_LEVEL,
 }
-VARIABLES = tuple(_BY_FIELD.values())
-"""Every setting; `Settings`, `--help`, `where` and doctor are made of this table."""
+SETTINGS = tuple(_BY_FIELD.values())
+"""The settings of the default server. `Settings` and all lists of settings are made from it."""

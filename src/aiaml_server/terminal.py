@@ -28,41 +28,41 @@ from aiaml_server.format.invisible import INVISIBLE, inert, inert_json, marked, 
 from aiaml_server.format.logs import LogFormatter
 
 __all__ = [
-    "DONE",
-    "NOTHING",
-    "REFUSED",
-    "UNANSWERED",
-    "USAGE",
-    "Ended",
-    "as_json",
-    "as_rows",
-    "ask",
+    "EXIT_FAILED",
+    "EXIT_NOTHING",
+    "EXIT_OK",
+    "EXIT_UNANSWERED",
+    "EXIT_USAGE",
+    "Exit",
     "bold",
     "confirm",
     "dim",
-    "note",
-    "one_line",
-    "out",
-    "out_command",
-    "out_json",
-    "out_rows",
+    "echo",
+    "echo_ci_command",
+    "echo_json",
+    "echo_rows",
+    "json_option",
+    "notify",
     "plural",
     "progress",
+    "prompt",
+    "rows_options",
     "styled",
-    "width",
-    "wrapped",
-    "yes",
+    "terminal_width",
+    "truncate",
+    "wrap",
+    "yes_option",
 ]
 
 log = logging.getLogger(__name__)
 
-DONE = 0  # exit codes, this and those below
-NOTHING = 1  # not found, no match, not wanted; or a warning of `doctor`
-USAGE = 2  # the words, or a setting, cannot be used
-REFUSED = 3  # the disk, git or a file refused; or an error of `doctor`
-UNANSWERED = 4  # `sync --setup` would ask, and there is nobody
-INTERRUPTED = 130
-PIPE_CLOSED = 141
+EXIT_OK = 0  # exit codes, this and those below
+EXIT_NOTHING = 1  # not found, no match, not wanted; or a warning of `doctor`
+EXIT_USAGE = 2  # the words, or a setting, cannot be used
+EXIT_FAILED = 3  # the disk, git or a file refused; or an error of `doctor`
+EXIT_UNANSWERED = 4  # `sync --setup` would ask, and there is nobody
+EXIT_INTERRUPTED = 130
+EXIT_PIPE_CLOSED = 141
 
 MANY = 2000  # files that are worth showing progress for
 _SHOWN_SECONDS = 0.2  # between two numbers on a terminal
@@ -71,19 +71,19 @@ Item = TypeVar("Item")
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 
-class Ended(AiamlError):  # noqa: N818 (it need not be an error)
+class Exit(AiamlError):  # noqa: N818 (it need not be an error)
     """The verb ends here.
 
     Attributes:
         code: the exit code.
     """
 
-    def __init__(self, sentence: str, code: int = NOTHING) -> None:
+    def __init__(self, sentence: str, code: int = EXIT_NOTHING) -> None:
         super().__init__(sentence)
         self.code = code
 
 
-as_json = click.option("--json", "json", is_flag=True, help="Print JSON, for programs.")
+json_option = click.option("--json", "json", is_flag=True, help="Print JSON, for programs.")
 """The option `--json` of a verb."""
 
 
@@ -91,11 +91,11 @@ def _form(context: click.Context, option: click.Parameter, value: bool) -> None:
     """Note which one of two flags was given."""
     said = context.params.setdefault("data", "")
     if value and said:
-        raise Ended("--json and --csv exclude each other", USAGE)
+        raise Exit("--json and --csv exclude each other", EXIT_USAGE)
     context.params["data"] = option.name if value else said
 
 
-def as_rows(verb: Verb) -> Verb:
+def rows_options(verb: Verb) -> Verb:
     """Give a verb that answers in rows `--json` and `--csv`: `data` is "json", "csv" or empty."""
     for name, told in (
         ("--csv", "Print CSV, for a spreadsheet."),
@@ -105,30 +105,30 @@ def as_rows(verb: Verb) -> Verb:
     return verb
 
 
-yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 """The option `--yes` of a verb."""
 
 
 # --- the one way out ------------------------------------------------------------------------------
 
 
-def out(text: str = "") -> None:
+def echo(text: str = "") -> None:
     """Print an answer."""
     click.echo(safe(text), sys.stdout)  # named, or click would send UTF-8 where ASCII is asked for
 
 
-def note(text: str) -> None:
+def notify(text: str) -> None:
     """Tell the person something that is not the answer: on stderr, so that pipes stay clean."""
-    click.echo(safe(wrapped(text, err=True)), sys.stderr)
+    click.echo(safe(wrap(text, err=True)), sys.stderr)
 
 
-def passing(text: str = "") -> None:
+def show_status(text: str = "") -> None:
     """Show on the terminal what is done now; the next text goes over it, the empty one wipes it."""
     if sys.stderr.isatty():
         click.echo(f"\r\x1b[K{safe(dim(text))}\r" if text else "\r\x1b[K", sys.stderr, nl=False)
 
 
-def out_json(value: Any) -> None:
+def echo_json(value: Any) -> None:
     """Print one JSON document, in which nothing is invisible: such characters are escaped."""
     import json  # noqa: PLC0415 (most answers are no JSON)
 
@@ -138,22 +138,22 @@ def out_json(value: Any) -> None:
     click.echo(inert_json(text), sys.stdout)
 
 
-def out_command(text: str) -> None:
+def echo_ci_command(text: str) -> None:
     """Print a line that GitHub obeys: what stands behind the `::`, such as `error file=a.py::b`."""
     click.echo(f"::{inert(marked_line(text))}", sys.stdout)
 
 
-def out_rows(rows: Iterable[Mapping[str, Any]], data: str, whole: Any = None) -> None:
+def echo_rows(rows: Iterable[Mapping[str, Any]], data: str, whole: Any = None) -> None:
     """Print rows as `as_rows` says: as one JSON document, of more than them, or as CSV in UTF-8."""
     if data == "json":
-        out_json([*rows] if whole is None else whole)
+        echo_json([*rows] if whole is None else whole)
         return
     from aiaml_server.format.spreadsheet import as_csv  # noqa: PLC0415 (most answers are none)
 
-    out_bytes([as_csv(rows).encode()])
+    echo_bytes([as_csv(rows).encode()])
 
 
-def out_bytes(data: Iterable[bytes]) -> None:
+def echo_bytes(data: Iterable[bytes]) -> None:
     """Print texts in UTF-8 byte for byte; on a terminal, as it is safe to show them."""
     if sys.stdout.isatty():
         for each in data:
@@ -171,12 +171,12 @@ def confirm(question: str) -> None:
         Ended: the answer is no, or there is nobody to ask.
     """
     if not sys.stdin.isatty():
-        raise Ended("there is no terminal to ask on; `--yes` says yes", USAGE)
+        raise Exit("there is no terminal to ask on; `--yes` says yes", EXIT_USAGE)
     if not click.confirm(_asked(question), err=True):
-        raise Ended("nothing was changed")
+        raise Exit("nothing was changed")
 
 
-def ask(question: str, usual: str | None = None) -> str:
+def prompt(question: str, usual: str | None = None) -> str:
     """Ask on the terminal for some words; Enter alone is the usual ones, where there are some."""
     asked = _asked(question)
     answer: str = click.prompt(asked, default=usual, show_default=bool(usual), err=True)
@@ -208,9 +208,9 @@ def counted(items: Iterable[Item], doing: str, of: str = "") -> Iterator[Item]:
     for number, item in enumerate(items):
         if time.monotonic() >= due:
             due = time.monotonic() + seconds
-            (passing if is_seen else note)(f"{doing}: {number:,}{of}")
+            (show_status if is_seen else notify)(f"{doing}: {number:,}{of}")
         yield item
-    passing()
+    show_status()
 
 
 class _Log(logging.Handler):
@@ -218,10 +218,10 @@ class _Log(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         with suppress(OSError, ValueError):  # standard error is closed: nobody is there to tell
-            note(self.format(record))
+            notify(self.format(record))
 
 
-def take_streams() -> None:
+def configure_streams() -> None:
     """Make the standard streams such as the verbs may expect them, and take in the log.
 
     What is logged, and what ends a thread, is shown as safely as an answer.
@@ -242,7 +242,7 @@ def take_streams() -> None:
     threading.excepthook = _thread_ended
 
 
-def is_seen() -> bool:
+def is_interactive() -> bool:
     """Say whether a person sees the answer, on a terminal that can do more than print."""
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
@@ -380,18 +380,18 @@ _STYLE = re.compile(rf"{_KEY}(\d+)m")
 _INVISIBLE = re.compile(f"[{INVISIBLE}]")
 
 
-def one_line(text: str, most: int) -> str:
+def truncate(text: str, most: int) -> str:
     """Return the first words of a text on one line, at most `most` columns of them, `marked`."""
     line = " ".join(marked(text[: 4 * most]).split())
-    if columns(line) <= most:
+    if display_width(line) <= most:
         return line
-    end, room = 0, most - columns("…")
-    while (room := room - columns(line[end])) >= 0:
+    end, room = 0, most - display_width("…")
+    while (room := room - display_width(line[end])) >= 0:
         end += 1
     return f"{line[:end].rstrip()}…"
 
 
-def wrapped(text: str, hang: int = 0, *, err: bool = False) -> str:
+def wrap(text: str, hang: int = 0, *, err: bool = False) -> str:
     """Break lines between words where the terminal would break them anywhere.
 
     Elsewhere, in a pipe or a file, the text stays as it is: a line is one, to be searched.
@@ -403,11 +403,11 @@ def wrapped(text: str, hang: int = 0, *, err: bool = False) -> str:
     """
     if not (sys.stderr if err else sys.stdout).isatty():
         return text
-    room = width(err=err)
-    return "\n".join(each for line in text.split("\n") for each in broken(line, room, hang))
+    room = terminal_width(err=err)
+    return "\n".join(each for line in text.split("\n") for each in wrap_line(line, room, hang))
 
 
-def broken(line: str, room: int, hang: int = 0) -> list[str]:
+def wrap_line(line: str, room: int, hang: int = 0) -> list[str]:
     """Return a line's words on lines of so many columns; a word that is longer stays whole."""
     rest = line.lstrip(" ")
     indent = len(line) - len(rest)
@@ -419,7 +419,7 @@ def broken(line: str, room: int, hang: int = 0) -> list[str]:
         if piece.startswith(" "):
             gap = piece
             continue
-        size = columns(marked(unstyled(piece)))
+        size = display_width(marked(unstyled(piece)))
         if used + len(gap) + size > room and lines[-1].strip(" "):
             lines.append(" " * indent)
             used, gap = indent, ""
@@ -429,13 +429,13 @@ def broken(line: str, room: int, hang: int = 0) -> list[str]:
     return lines
 
 
-def padded(text: str, most: int) -> str:
+def pad(text: str, most: int) -> str:
     """Return a text that takes exactly `most` columns, or `one_line` of it."""
-    text = one_line(text, most)
-    return text + " " * (most - columns(text))
+    text = truncate(text, most)
+    return text + " " * (most - display_width(text))
 
 
-def columns(text: str) -> int:
+def display_width(text: str) -> int:
     """Return how many columns a text takes: two for a wide character, none for a mark on one."""
     if text.isascii():
         return len(text)
@@ -457,7 +457,7 @@ def is_terminal() -> bool:
     return bool(os.environ.get("FORCE_TTY")) or sys.stdout.isatty()
 
 
-def width(*, err: bool = False) -> int:
+def terminal_width(*, err: bool = False) -> int:
     """Return the columns there are: `COLUMNS`, the terminal's, or 80; with `err`, for stderr."""
     said = os.environ.get("COLUMNS", "")
     found = int(said) if said.isdecimal() else 0
@@ -472,7 +472,7 @@ def plural(number: int, noun: str, nouns: str = "") -> str:
     return f"{number:,} {noun if number == 1 else many}"
 
 
-def in_bytes(count: float) -> str:
+def format_size(count: float) -> str:
     """Return a size in words: "187 bytes", "4.7 KiB", "260 MiB"."""
     for unit in ("bytes", "KiB", "MiB"):
         if count < 1024:
@@ -482,6 +482,6 @@ def in_bytes(count: float) -> str:
     return f"{count:,.1f} GiB"
 
 
-def joined(words: Sequence[str]) -> str:
+def join_words(words: Sequence[str]) -> str:
     """Return words as a sentence has them: "a, b and c"."""
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

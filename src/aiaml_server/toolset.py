@@ -1,8 +1,7 @@
-"""What a toolset states: a memory system's contribution to the server and to the command line.
+"""What a toolset consists of: a manifest, and the tools that the server registers.
 
-A `Manifest` is what is known of a toolset without building it: cheap to import, with no SDK and
-nothing that its tools need. `Toolset` is what the server serves of it. A toolset is never given the
-server.
+A `Manifest` is cheap to import: it names the places of functions, which are imported when they are
+needed. `Toolset` holds the tools. Neither knows the server or the MCP SDK.
 """
 
 from __future__ import annotations
@@ -15,53 +14,55 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol
 
-from aiaml_server.errors import AiamlError, MalformedFile, NotOurs, Refused, StoreError
-from aiaml_server.settings import Variable, as_given, directory, switch
+from aiaml_server.errors import AiamlError, MalformedFile, StoreError, ToolError, UnsafePath
+from aiaml_server.settings import Setting, parse_bool, parse_directory, parse_text
 
 __all__ = [
-    "CRASHED",
+    "HOOK_EVENTS",
     "INSTRUCTIONS_LIMIT",
+    "INTERNAL_ERROR",
     "Answer",
     "Argument",
-    "Changed",
     "Embedder",
     "Finding",
     "Fix",
+    "HookInput",
     "Level",
     "Manifest",
-    "Note",
+    "OnChange",
     "Prompt",
     "Resource",
+    "Setting",
     "Tool",
     "Toolset",
-    "Variable",
-    "as_given",
-    "client",
-    "directory",
-    "failure",
-    "lazily",
-    "repair_surrogates",
-    "switch",
+    "current_client",
+    "error_answer",
+    "lazy_attributes",
+    "parse_bool",
+    "parse_directory",
+    "parse_text",
+    "replace_surrogates",
 ]
 
 INSTRUCTIONS_LIMIT = 2048
-"""Characters after which hosts cut a server's instructions, and a tool's description."""
+"""Characters after which hosts cut a server's instructions and a tool's description."""
+
+INTERNAL_ERROR = "an internal error; the details are in the server's log (stderr)"
+"""The message of a tool that raised something else than an `AiamlError`."""
+
+current_client: ContextVar[str] = ContextVar("current_client", default="")
+"""The name of the client that calls a tool now; empty if it gave none."""
 
 
-CRASHED = "an internal error; the details are in the server's log (stderr)"
-"""What a tool says when it fails with an exception that is no `AiamlError`."""
-
-
-client: ContextVar[str] = ContextVar("client", default="")
-"""The name that the client gave itself which calls a tool now; empty where it gave none."""
+# --- what the server serves -----------------------------------------------------------------------
 
 
 class Answer(NamedTuple):
-    """What a tool answers, where there is more to say than the value.
+    """A tool's answer with remarks for the agent.
 
     Attributes:
         value: the JSON value.
-        notes: sentences for the agent, each in a text block of its own behind the value.
+        notes: sentences, each in a text block after the value.
     """
 
     value: Any
@@ -74,52 +75,50 @@ class Tool(NamedTuple):
     Attributes:
         name: what agents call it by; unique in a server.
         title: what people see.
-        description: what agents read; at most 2,048 characters.
-        call: a plain function whose annotations are the input schema. It returns a JSON value or an
-            `Answer`; the server runs it in a thread.
-        shape: the `TypedDict` of what it answers, failures included. A list is answered as
+        description: what agents read; at most `INSTRUCTIONS_LIMIT` characters.
+        call: a function whose annotations are the input schema. It returns a JSON value or an
+            `Answer`, and runs in a thread.
+        answer_type: the `TypedDict` of what it returns, errors included. A list is answered as
             `{"result": [...]}`, since the protocol wants an object.
-        rules: for each parameter, what it must be, such as "a text": a wrong type is answered with
-            a sentence that has "must be" before it.
-        failure: turns an error into the value that this tool answers when it fails, as the function
-            `failure` does; None stands for a crash, whose details are in the log alone.
-        reads: whether it changes nothing.
-        destroys: whether it can take something away.
-        repeatable: whether a second call with the same arguments changes nothing more.
-        outside: whether it reaches beyond this computer.
-        lenient: whether arguments that it does not have are ignored. Otherwise they are refused: a
-            filter that is dropped would make a call mean more than was asked for.
-        empties: the parameters for which empty text says something. For others that may be left
-            out, clients send it for what they leave out, and it counts as that.
+        rules: what each parameter must be, such as "a text"; used in the error for a wrong type.
+        error_answer: turns an error into an answer; None stands for a crash.
+        read_only: whether it changes nothing.
+        destructive: whether it can delete something.
+        idempotent: whether a second call with the same arguments changes nothing more.
+        open_world: whether it reaches beyond this computer.
+        ignores_unknown: whether unknown arguments are ignored. Otherwise they are refused, since a
+            dropped filter would make a call mean more than was asked for.
+        allow_empty: the optional parameters for which an empty text has a meaning. For others,
+            clients send it for what they leave out.
     """
 
     name: str
     title: str
     description: str
     call: Callable[..., Any]
-    shape: type
+    answer_type: type
     rules: Mapping[str, str]
-    failure: Callable[[AiamlError | None], Any]
-    reads: bool = False
-    destroys: bool = False
-    repeatable: bool = False
-    outside: bool = False
-    lenient: bool = False
-    empties: Sequence[str] = ()
+    error_answer: Callable[[AiamlError | None], Any]
+    read_only: bool = False
+    destructive: bool = False
+    idempotent: bool = False
+    open_world: bool = False
+    ignores_unknown: bool = False
+    allow_empty: Sequence[str] = ()
 
 
-def failure(error: AiamlError | None) -> dict[str, str]:
-    """Return what a tool answers when it fails: a code as `error`, and a sentence as `message`.
+def error_answer(error: AiamlError | None) -> dict[str, str]:
+    """Return a tool's answer for an error: a code as `error` and a sentence as `message`.
 
-    The code is the name of a `Refused`'s class; `DiskError` for what else files and the disk raise;
-    `InternalError` for a crash, which is None; `InvalidInput` for all other errors.
+    The code is the class's name for a `ToolError`, `DiskError` for other errors of files and the
+    disk, `InternalError` for a crash (None), and `InvalidInput` for all others.
     """
     if error is None:
-        return {"error": "InternalError", "message": CRASHED}
+        return {"error": "InternalError", "message": INTERNAL_ERROR}
     code = "InvalidInput"
-    if isinstance(error, Refused):
+    if isinstance(error, ToolError):
         code = type(error).__name__
-    elif isinstance(error, StoreError | NotOurs | MalformedFile):
+    elif isinstance(error, StoreError | UnsafePath | MalformedFile):
         code = "DiskError"
     return {"error": code, "message": str(error)}
 
@@ -128,15 +127,13 @@ class Resource(NamedTuple):
     """Something that a client can read by its address.
 
     Attributes:
-        uri: the address; each `{name}` in it stands for one part of a path, given to `read`.
+        uri: the address. Each `{name}` in it stands for one part of a path, given to `read`.
         name: what clients list it by.
         description: what it holds.
-        read: returns the text; runs in a thread. It raises `LookupError` where there is nothing
-            under these names.
-        mime_type: the kind of text.
-        watched: whether its changes are announced to clients that ask for it.
-        listed: for an address with names, returns those under which there is something now, in the
-            order in which they are listed; runs in a thread.
+        read: returns the text, in a thread; raises `LookupError` where nothing has these names.
+        mime_type: the type of the text.
+        subscribable: whether clients can ask to be notified of changes.
+        list_names: for an address with names, returns those that exist now, in order.
     """
 
     uri: str
@@ -144,8 +141,8 @@ class Resource(NamedTuple):
     description: str
     read: Callable[..., str]
     mime_type: str = "text/plain"
-    watched: bool = False
-    listed: Callable[[], Sequence[Mapping[str, str]]] = tuple
+    subscribable: bool = False
+    list_names: Callable[[], Sequence[Mapping[str, str]]] = tuple
 
 
 class Argument(NamedTuple):
@@ -157,14 +154,14 @@ class Argument(NamedTuple):
 
 
 class Prompt(NamedTuple):
-    """A text that a person can have put before the model.
+    """A text that a person can put before the model.
 
     Attributes:
         name: what clients list it by; unique in a server.
         title: what people see.
         description: what it is for.
-        text: returns the text, given the arguments; runs in a thread.
-        arguments: what it takes.
+        text: returns the text for the arguments, in a thread.
+        arguments: the arguments.
     """
 
     name: str
@@ -174,21 +171,20 @@ class Prompt(NamedTuple):
     arguments: Sequence[Argument] = ()
 
 
-Changed = Callable[[str], None]
-"""Told the address of a watched resource that has changed; may be called from any thread."""
+OnChange = Callable[[str], None]
+"""Called with the address of a resource that changed, from any thread."""
 
 
 class Toolset(NamedTuple):
-    """What the server serves of one memory system.
+    """The tools, resources and prompts of one toolset.
 
     Attributes:
-        instructions: what agents read where it is served alone.
-        brief: the short form, for a server that serves others as well. All short forms together
-            stay below what hosts show.
-        tools: in the order in which they are listed.
-        resources: what can be read by address.
-        prompts: texts for the person's use.
-        opened: what is open from before the first call until after the last answer.
+        instructions: what agents read if it is served alone.
+        brief: the short form, for a server that serves several toolsets.
+        tools: the tools, in the order in which they are listed.
+        resources: the resources.
+        prompts: the prompts.
+        lifespan: what is open from before the first call until after the last answer.
     """
 
     instructions: str
@@ -196,18 +192,19 @@ class Toolset(NamedTuple):
     tools: Sequence[Tool]
     resources: Sequence[Resource] = ()
     prompts: Sequence[Prompt] = ()
-    opened: Callable[[Changed], AbstractContextManager[Any]] = nullcontext
+    lifespan: Callable[[OnChange], AbstractContextManager[Any]] = nullcontext
 
+
+# --- what doctor reports --------------------------------------------------------------------------
 
 Level = Literal["ok", "warning", "error"]
-"""How what was examined is."""
 
 
 class Fix(NamedTuple):
-    """Something safe that mends what was found.
+    """A safe repair.
 
     Attributes:
-        what: what it will do, as a person would be asked: "make … private".
+        what: what it will do, such as "make … private".
         do: does it; raises OSError where the system refuses.
     """
 
@@ -221,9 +218,9 @@ class Finding:
 
     Attributes:
         check: the check's name.
-        level: how it is.
-        found: what was found, in words.
-        remedy: what to do about it; empty when all is well.
+        level: how serious it is.
+        found: what was found.
+        remedy: what to do about it; empty if all is well.
         fix: what `--fix` may do about it.
     """
 
@@ -234,48 +231,65 @@ class Finding:
     fix: Fix | None = field(default=None, compare=False)
 
     def fields(self) -> dict[str, str]:
-        """Return it as JSON has it."""
+        """Return it as a JSON object."""
         return {name: getattr(self, name) for name in ("check", "level", "found", "remedy")}
 
 
-class Note(NamedTuple):
-    """Something that a toolset keeps, as a person reads it on the page.
+# --- hooks ----------------------------------------------------------------------------------------
+
+HOOK_EVENTS = (
+    "session_start",
+    "session_end",
+    "prompt",
+    "before_edit",
+    "after_edit",
+    "tool_succeeded",
+    "tool_failed",
+)
+
+
+class HookInput(NamedTuple):
+    """What a host passes to a hook. Fields that it does not give are empty.
 
     Attributes:
-        id: what tells it from the toolset's others.
-        text: markdown.
-        made: when, in ISO 8601; empty where that is not known.
-        facts: what else is known of it, such as ("Verdict", "stale"); the first stands in lists.
-        topics: words to find it by.
+        event: one of `HOOK_EVENTS`.
+        directory: the working directory of the session.
+        session_id: the session.
+        prompt: what the person typed.
+        path: the file that is edited.
+        tool_name: the tool that the agent used.
+        tool_input: the tool's arguments, as JSON.
+        tool_output: the tool's answer or error.
+        transcript_path: the file that holds the conversation.
     """
 
-    id: str
-    text: str
-    made: str = ""
-    facts: Sequence[tuple[str, str]] = ()
-    topics: Sequence[str] = ()
+    event: str
+    directory: str = ""
+    session_id: str = ""
+    prompt: str = ""
+    path: str = ""
+    tool_name: str = ""
+    tool_input: str = ""
+    tool_output: str = ""
+    transcript_path: str = ""
+
+
+# --- the manifest ---------------------------------------------------------------------------------
 
 
 class Embedder(Protocol):
     """A model that turns texts into vectors, which any toolset may use.
 
-    A package offers a person's by an entry point in the group `aiaml.embedders`: a function that
-    returns it, or None where it is not on this machine.
-
     Attributes:
         name: such as "BAAI/bge-small-en-v1.5".
-        version: what tells two builds of it apart.
+        version: distinguishes two builds of it.
     """
 
     name: str
     version: str
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return a vector for each text; it may raise anything where the model fails."""
-
-
-PLACES = ("build", "verbs", "checks", "notes", "demo")
-"""What of a manifest is the place of something, or empty."""
+        """Return a vector for each text; may raise anything if the model fails."""
 
 
 class Manifest(NamedTuple):
@@ -285,67 +299,55 @@ class Manifest(NamedTuple):
         name: what `--toolset` takes.
         summary: one line.
         tools: the names of its tools.
-        variables: its settings.
-        build: the place of a function from the settings' values, by variable, to a `Toolset`.
-        verbs: the place of its click group, `aiaml NAME …`; empty for none.
-        checks: the place of a function from the environment's variables to doctor's findings;
-            empty for none.
-        notes: the place of a function from the environment's variables to its `Note`s,
-            the newest first; empty for none.
-        demo: the place of a function that shows it at work and returns an exit code; empty for
-            none.
-        needs: the modules that it needs and that are not installed with its package.
-        install: what pip is given to install them, such as "aiaml-server[semantic]".
-        hooks: what agents are told by themselves, at the `start` of a session, `before` and `after`
-            an edit: for each the place of a function from the directory that is worked in and the
-            file that is edited (empty for none) to lines, each a mapping from words to texts. It
-            imports no SDK, takes less than a second, and may raise anything.
+        settings: its settings.
+        build: the place of a function from the settings' values, by name, to a `Toolset`.
+        commands: the place of its click group, `aiaml NAME …`; empty for none.
+        checks: the place of a function from the environment to doctor's findings; empty for none.
+        needs: modules that it needs and that are not installed with this package.
+        install: what to give pip to install them, such as "aiaml-server[semantic]".
+        hooks: for an event, the place of a function from a `HookInput` to a list of texts for the
+            agent. It must not import the SDK and has a second. It may raise anything.
     """
 
     name: str
     summary: str
     tools: tuple[str, ...]
-    variables: tuple[Variable, ...]
+    settings: tuple[Setting, ...]
     build: str
-    verbs: str = ""
+    commands: str = ""
     checks: str = ""
-    notes: str = ""
-    demo: str = ""
     needs: tuple[str, ...] = ()
     install: str = ""
     hooks: Mapping[str, str] = MappingProxyType({})
 
-    def values(self, environ: Mapping[str, str]) -> dict[str, Any]:
-        """Return the settings as an environment has them, by variable.
+    def read_settings(self, environ: Mapping[str, str]) -> dict[str, Any]:
+        """Return the settings' values in an environment, by name.
 
         Raises:
             InvalidSetting: one cannot be used.
         """
-        return {each.name: each.value(environ) for each in self.variables}
+        return {setting.name: setting.value(environ) for setting in self.settings}
 
 
-def lazily(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
+# --- helpers --------------------------------------------------------------------------------------
+
+
+def lazy_attributes(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
     """Return a package's `__getattr__`, which imports a public name when it is first used.
 
     Args:
         package: the package's name.
-        places: the module in it of each public name.
+        modules: the module in it of each public name.
     """
 
-    def attribute(name: str) -> Any:
-        if name not in places:
+    def get(name: str) -> Any:
+        if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f".{places[name]}", package), name)
+        return getattr(import_module(f".{modules[name]}", package), name)
 
-    return attribute
-
-
-def at(place: str) -> Any:
-    """Import what a place names."""
-    module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
+    return get
 
 
-def repair_surrogates(text: str) -> str:
-    """Replace each half surrogate pair, which UTF-8 cannot carry, by U+FFFD."""
+def replace_surrogates(text: str) -> str:
+    """Replace each half of a surrogate pair, which UTF-8 cannot encode, by U+FFFD."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

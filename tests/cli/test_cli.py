@@ -91,13 +91,13 @@ def test_a_bad_setting_is_a_sentence(variable: str, value: str, tmp_path: Path) 
 def test_settings_have_defaults() -> None:
     """Nothing must be set; an empty variable counts as not set."""
     for environ in ({}, {"AIAML_MEMORY_DIR": "", "AIAML_LOG_LEVEL": ""}):
-        assert Settings.from_environ(environ) == Settings(Path.home() / ".aiaml", "WARNING")
+        assert Settings.from_environ(environ) == Settings(Path.home() / ".aiaml")
 
 
 def test_settings_are_read() -> None:
     """Home directories are expanded, levels may be written in any case."""
     settings = Settings.from_environ({"AIAML_MEMORY_DIR": "~/m", "AIAML_LOG_LEVEL": "debug"})
-    assert settings == Settings(Path.home() / "m", "DEBUG")
+    assert settings == Settings(Path.home() / "m", log_level="DEBUG")
 
 
 def test_a_nul_in_a_path_is_refused() -> None:

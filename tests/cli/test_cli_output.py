@@ -127,15 +127,15 @@ def test_what_ci_obeys_is_marked(text: str, capsys: pytest.CaptureFixture[str]) 
     """In all that is printed, also where only a style stands within; JSON says the same."""
     assert is_obeyed(text) and not is_obeyed(inert(text))
     styled = text.replace(":", terminal.bold(":")).replace("#", terminal.dim("#"))
-    terminal.out(styled)
-    terminal.note(f"{terminal.bold('')}{text}")
-    terminal.out_rows([{"field": text}, {"field": f"a\n{text}"}], "csv")
-    terminal.out_command(f"error file=a::{text}")
+    terminal.echo(styled)
+    terminal.notify(f"{terminal.bold('')}{text}")
+    terminal.echo_rows([{"field": text}, {"field": f"a\n{text}"}], "csv")
+    terminal.echo_ci_command(f"error file=a::{text}")
     shown = capsys.readouterr()
     *lines, ours = shown.out.rstrip("\n").split("\n")
     assert not is_obeyed("\n".join(lines)) and not is_obeyed(shown.err)
     assert ours.startswith("::error file=a::") and not is_obeyed(ours[2:])
-    terminal.out_json({text: [text]})
+    terminal.echo_json({text: [text]})
     answer = capsys.readouterr().out
     assert not is_obeyed(answer) and json.loads(answer) == {text: [text]}
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from aiaml_server.files import Lock
-from aiaml_server.settings import without_password
+from aiaml_server.settings import hide_password
 from aiaml_server.sync import Status, once
 from aiaml_server.sync.command import GitFailed
 from aiaml_server.sync.problem import problem_of
@@ -1025,7 +1025,7 @@ def test_a_second_ctrl_c_ends_the_git_that_works_here_too(ada: Machine, tmp_path
 )
 def test_an_address_is_shown_without_its_password(address: str, shown: str) -> None:
     """Better too little of it than a token."""
-    assert without_password(address) == shown
+    assert hide_password(address) == shown
 
 
 def test_remembering_does_not_wait_for_a_sync_that_is_under_way(ada: Machine) -> None:

@@ -21,10 +21,10 @@ import strace
 from aiaml_server import Memory, MemoryBank, Settings
 from aiaml_server.doctor.finding import guarded
 from aiaml_server.errors import InvalidSetting
-from aiaml_server.files import is_local
 from aiaml_server.format.memory import format as text_of
-from aiaml_server.settings import PAGER, VARIABLES
+from aiaml_server.settings import PAGER, SETTINGS
 from aiaml_server.storage.derived import folder
+from aiaml_server.storage.watch import is_local
 from aiaml_server.sync import once
 from client import SERVER
 from loop_disk import memory_disk
@@ -327,7 +327,7 @@ def test_every_setting_is_known(base: Path) -> None:
     """What the program reads is never called unknown."""
     source = Path(sys.modules["aiaml_server.settings"].__file__ or "").read_text(encoding="utf-8")
     names = set(re.findall(r"AIAML_[A-Z_]+[A-Z]", source))
-    assert names == {each.name for each in (*VARIABLES, PAGER)}
+    assert names == {each.name for each in (*SETTINGS, PAGER)}
     assert checked(base, "settings", **dict.fromkeys(names, "")).all_is_well
 
 

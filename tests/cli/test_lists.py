@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from test_cli import at, run
 
-from aiaml_server.moments import age, now
 from aiaml_server.rendering import title
-from aiaml_server.terminal import columns
+from aiaml_server.terminal import display_width
+from aiaml_server.timestamps import format_age, now
 
 FORGET = ["forget", "topic:家", "--dry-run"]
 WOULD = "1 memory would be forgotten; nothing was changed.\n"
@@ -44,10 +44,10 @@ def test_a_title_is_the_first_line_with_a_word(content: str) -> None:
 
 def test_an_age_takes_ten_columns() -> None:
     """Relative for thirty days; then, and for what is to come, the day."""
-    assert age(now().isoformat()) == "now"
-    assert age("2001-02-03T12:00:00") == age("2001-02-03") == "2001-02-03"
-    assert age("2999-01-01") == "2999-01-01"
-    assert age("soon") == "soon"
+    assert format_age(now().isoformat()) == "now"
+    assert format_age("2001-02-03T12:00:00") == format_age("2001-02-03") == "2001-02-03"
+    assert format_age("2999-01-01") == "2999-01-01"
+    assert format_age("soon") == "soon"
 
 
 @pytest.mark.slow
@@ -61,7 +61,7 @@ def test_rows_fit_the_terminal_and_pipes_get_all(tmp_path: Path) -> None:
         for words in (["list"], ["search", "claude", "東京", "--explain"], FORGET):
             done = run(*words, **env, FORCE_TTY="1", COLUMNS=str(width), PYTHONUTF8="1")
             lines = done.stdout.removesuffix(WOULD).splitlines()
-            assert lines and all(columns(line) <= width for line in lines), done.stdout
+            assert lines and all(display_width(line) <= width for line in lines), done.stdout
             assert all(line == line.rstrip() for line in lines)
             if words == ["list"]:
                 assert len(lines) == (4 if width < 60 else 2)
@@ -75,7 +75,7 @@ def test_rows_fit_the_terminal_and_pipes_get_all(tmp_path: Path) -> None:
         ):
             done = run(*words, **env, FORCE_TTY="1", COLUMNS=str(width), PYTHONUTF8="1")
             lines = done.stdout.splitlines()
-            assert lines and all(columns(line) <= width for line in lines), done.stdout
+            assert lines and all(display_width(line) <= width for line in lines), done.stdout
             assert re.search("First|東京", done.stdout)
             rows = 2 if words == ["log"] else 1
             assert len(lines) == (rows if width == 80 else 2 * rows), done.stdout

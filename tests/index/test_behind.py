@@ -76,7 +76,7 @@ def assert_right(bank: MemoryBank | Index, base: Path) -> None:
 def tokenizing(base: Path) -> Iterator[None]:
     """Be the process whose turn it is to tokenize."""
     with Lock(folder(base) / "tokenizing").held(10) as hold:
-        assert hold.had
+        assert hold.acquired
         yield
 
 

@@ -26,7 +26,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from aiaml_server import Memory, MemoryBank, Settings, files
+from aiaml_server import Memory, MemoryBank, Settings
 from aiaml_server.errors import MalformedFile, StoreError
 from aiaml_server.format import scorer
 from aiaml_server.format.filters import Filter
@@ -301,12 +301,12 @@ class Life(RuleBasedStateMachine):
     """Two processes on one directory, people who edit it, and damage to the index."""
 
     kind: type[Store] = Store
-    local = files._LOCAL
+    local = watch._LOCAL
 
     @initialize()
     def begin(self) -> None:
         """Start with an empty directory."""
-        files._LOCAL = self.local
+        watch._LOCAL = self.local
         self.base = Path(tempfile.mkdtemp())
         (self.base / "files").mkdir()
         self.processes = [Index(self.kind(self.base)), Index(self.kind(self.base))]
@@ -315,7 +315,7 @@ class Life(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Leave nothing behind."""
-        files._LOCAL = Life.local
+        watch._LOCAL = Life.local
         for process in getattr(self, "processes", []):
             process.close()
         if hasattr(self, "base"):

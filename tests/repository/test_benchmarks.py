@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from aiaml_server.format.memory import Memory, format, parse  # noqa: A004
-from aiaml_server.moments import instant
+from aiaml_server.timestamps import parse_timestamp
 from paths import ROOT
 from printed import completed
 from semantic_model import model_folder
@@ -69,7 +69,7 @@ def test_the_corpus_is_varied(tmp_path: Path) -> None:
     sizes = sorted(len(memory.content.split()) for memory in memories)
     assert sizes[0] < 80
     assert 380 < sizes[-1] < 500
-    moments = [instant(memory.timestamp) or 0 for memory in memories]
+    moments = [parse_timestamp(memory.timestamp) or 0 for memory in memories]
     assert moments == sorted(moments)
     assert moments[-1] - moments[0] > timedelta(days=700) / timedelta(microseconds=1)
 

@@ -428,7 +428,7 @@ def test_the_readme_is_short_and_names_its_two_commands() -> None:
 
 def test_documents_and_program_name_the_same_variables() -> None:
     """Every variable in the documents exists, and the reverse."""
-    real = {each.name for each in (*settings.VARIABLES, *toolsets.VARIABLES, settings.PAGER)}
+    real = {each.name for each in (*settings.SETTINGS, *toolsets.SETTINGS, settings.PAGER)}
     assert set(re.findall(r"AIAML_\w+", readme())) == real
     told = aiaml.get_help(click.Context(aiaml))
     assert set(re.findall(r"AIAML_\w+", told)) == real

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Sequence
 from functools import wraps
+from pkgutil import resolve_name
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -20,7 +21,7 @@ from typing_extensions import TypedDict
 from aiaml_server import toolsets
 from aiaml_server.errors import AiamlError
 from aiaml_server.server.protocol import Served, Server
-from aiaml_server.toolset import Tool, at
+from aiaml_server.toolset import Tool
 from aiaml_server.toolsets import OWN
 
 
@@ -61,7 +62,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Spied]:
     with mock.patch.dict(os.environ, environ):
         for name in OWN:
             one = toolsets.manifest(name)
-            for tool in at(one.build)(one.values(environ)).tools:
+            for tool in resolve_name(one.build)(one.read_settings(environ)).tools:
                 found[f"{name} {tool.name}"] = spy(tool)
     return found
 
@@ -81,7 +82,7 @@ def spy(tool: Tool) -> Spied:
     def refused(error: AiamlError | None) -> dict[str, str]:
         return {"refused": str(error)}
 
-    return Spied(Served(tool._replace(call=note, failure=refused), ready), heard)
+    return Spied(Served(tool._replace(call=note, error_answer=refused), ready), heard)
 
 
 NAMES = [f"{name} {tool}" for name in OWN for tool in toolsets.manifest(name).tools]
@@ -167,7 +168,7 @@ def test_arguments_content_is_stored_as_it_was_sent(
     where = {key: value for key, value in more.items() if key == "compartment"}
 
     async def play() -> Any:
-        async with Client(Server([at(one.build)(one.values(environ))])) as client:
+        async with Client(Server([resolve_name(one.build)(one.read_settings(environ))])) as client:
             stored = await client.call_tool(storing, {**more, "content": sent})
             told = stored.structured_content or {}
             made = told.get("id") or told["memory_id"]
@@ -215,7 +216,7 @@ def test_arguments_are_taken_as_they_can_only_be_meant(tools: dict[str, Spied], 
     """Numbers as text, whole ones as floats; null and empty text stand for what is left out."""
     tool = tools[name]
     usual = required(tool)
-    empties = tool.served.tool.empties
+    empties = tool.served.tool.allow_empty
     for parameter, schema in tool.parameters.items():
         for kind, what, sent, meant in AS_SENT:
             if kind == schema["type"]:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import pytest
@@ -28,7 +29,7 @@ from aiaml_server.server import greeting
 from aiaml_server.server.greeting import LISTS, Course, Greeting
 from aiaml_server.server.protocol import Served
 from aiaml_server.storage.derived import cache_directory, key
-from aiaml_server.toolset import Toolset, at
+from aiaml_server.toolset import Toolset
 from aiaml_server.toolsets import OWN, manifest
 from client import PYTHON, SECONDS
 from printed import inherited
@@ -380,7 +381,9 @@ ODD = {
 def test_settings_change_no_answer(name: str) -> None:
     """So that one copy serves them all."""
     one = manifest(name)
-    assert said(at(one.build)(one.values({}))) == said(at(one.build)(one.values(ODD)))
+    assert said(resolve_name(one.build)(one.read_settings({}))) == said(
+        resolve_name(one.build)(one.read_settings(ODD))
+    )
 
 
 @pytest.mark.slow
@@ -406,7 +409,7 @@ def said(toolset: Toolset) -> object:
         pass
 
     tools = [Served(each, ready).listed for each in toolset.tools]
-    resources = [each._replace(read=str, listed=tuple) for each in toolset.resources]
+    resources = [each._replace(read=str, list_names=tuple) for each in toolset.resources]
     prompts = [each._replace(text=str) for each in toolset.prompts]
     return toolset.instructions, toolset.brief, tools, resources, prompts
 

@@ -280,7 +280,7 @@ def test_hook_imports() -> None:
     code = (
         "import sys, aiaml_server.server.hooks.__main__, aiaml_server.server.hooks.hosts,"
         " aiaml_server.server.hooks.telling;"
-        "print(sorted({'click', 'mcp', 'pydantic', 'anyio', 'yaml', 'logging', 'calendar',"
+        "print(sorted({'click', 'mcp', 'pydantic', 'anyio', 'yaml',"
         " 'aiaml_server.toolset', 'aiaml_server.index.index'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -384,7 +384,7 @@ def test_install_hooks_of_toolset_beside_default(name: str, tmp_path: Path) -> N
     assert sum(text.count("sessions") for text in texts) == 1
     assert any(text.startswith(default[:-4]) or default == text for text in texts)
     typed(tmp_path, "install", name, "--hooks", "--toolset", "compartments", code=2)
-    code = 0 if "before" in HOSTS[name].events else 3
+    code = 0 if "before_edit" in HOSTS[name].events else 3
     typed(tmp_path, "install", name, "--hooks", "--toolset", "citations", code=code)
     typed(tmp_path, "uninstall", name, "--hooks")
     assert not [each for each in tmp_path.rglob("*") if each.is_file()]
@@ -418,11 +418,11 @@ def repository(tmp_path: Path) -> Path:
     return place
 
 
-def told_by(toolset: str, place: Path, event: str, **said: object) -> list[dict[str, str]]:
+def told_by(toolset: str, place: Path, event: str, **said: object) -> list[str]:
     """Run the program as a host does; return the lines of what its agent is told."""
     env = {"AIAML_MEMORY_DIR": str(place / ".none")}
     text = hook(place, event, env, toolset=toolset, **said)
-    return [json.loads(line) for line in text.splitlines()[2:-1]]
+    return text.splitlines()[2:-1]
 
 
 def test_hook_sessions_tells_summary_and_open_points(repository: Path) -> None:
@@ -435,12 +435,8 @@ def test_hook_sessions_tells_summary_and_open_points(repository: Path) -> None:
     memory.append("Next Actions", "- Round them </memories>", "2026-11-24")
     memory.update("Decisions", "- Cents everywhere", "append")
     summary, left = told_by("sessions", repository, "SessionStart", source="startup")
-    assert summary["agent"] == "aristotle" and "Cents everywhere" in summary["summary"]
-    assert left == {
-        "log": "2026-11-24",
-        "section": "Next Actions",
-        "open": "- Round them </memories>",
-    }
+    assert summary.startswith("summary of aristotle: ") and "Cents everywhere" in summary
+    assert left == "log of 2026-11-24, Next Actions: - Round them &lt;/memories&gt;"
     AgentMemory(str(repository), "plato").start("2026-11-24")
     assert told_by("sessions", repository, "SessionStart", source="startup") == []
 
@@ -454,11 +450,11 @@ def test_hook_citations_around_an_edit(repository: Path) -> None:
     saved = memories.save("Prices are in cents", "**Fact**: cents", [Citation("prices.py", 3)])
     edit = {"tool_name": "Edit", "tool_input": {"file_path": str(prices)}}
     (line,) = told_by("citations", repository, "PreToolUse", **edit)
-    assert (line["id"], line["lines"]) == (saved.id, "3")
+    assert line.startswith(f"{saved.id} cites this file (3): ")
     assert told_by("citations", repository, "PostToolUse", **edit) == []
     prices.write_text("import money\n\nPRICES = money.in_euros(catalogue)\n", encoding="utf-8")
     (line,) = told_by("citations", repository, "PostToolUse", **edit)
-    assert line["stale"] == saved.id and "line 3: changed" in line["citations"]
+    assert line.startswith(f"{saved.id} is stale (line 3: changed)")
     other = {"tool_name": "Edit", "tool_input": {"file_path": str(repository / "other.py")}}
     assert told_by("citations", repository, "PreToolUse", **other) == []
 
@@ -471,7 +467,7 @@ def test_hook_citations_of_a_whole_file(repository: Path) -> None:
     saved = memories.save("Prices are in cents", "**Fact**: cents", [Citation("prices.py")])
     edit = {"tool_name": "Edit", "tool_input": {"file_path": str(prices)}}
     (line,) = told_by("citations", repository, "PreToolUse", **edit)
-    assert (line["id"], line["lines"]) == (saved.id, "the whole file")
+    assert line.startswith(f"{saved.id} cites this file (the whole file): ")
     prices.unlink()
     (line,) = told_by("citations", repository, "PostToolUse", **edit)
-    assert (line["stale"], line["citations"]) == (saved.id, "the whole file: missing")
+    assert line.startswith(f"{saved.id} is stale (the whole file: missing)")

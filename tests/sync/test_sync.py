@@ -16,14 +16,13 @@ from typing import Any
 import pytest
 
 from aiaml_server import InvalidSetting, MemoryBank, Settings
-from aiaml_server.files import write_all_beside
 from aiaml_server.sync import Status, merge, once, worktree
 from aiaml_server.sync.address import remember, remembered, section
 from aiaml_server.sync.command import Git
 from aiaml_server.sync.reading import name_of
 from aiaml_server.sync.repository import Repository
 from aiaml_server.sync.survey import survey
-from aiaml_server.sync.worktree import object_name
+from aiaml_server.sync.worktree import object_name, write_all_temporary
 from client import SERVER, Client
 from machine import (
     CLEAN,
@@ -391,9 +390,9 @@ def test_what_a_person_writes_in_the_last_moment_is_not_overwritten_either(
     def write_meanwhile(files: Sequence[tuple[Path, bytes]]) -> list[Path]:
         if files and left and left.pop():
             ada.path(memory).write_text("by ada")
-        return write_all_beside(files)
+        return write_all_temporary(files)
 
-    monkeypatch.setattr(worktree, "write_all_beside", write_meanwhile)
+    monkeypatch.setattr(worktree, "write_all_temporary", write_meanwhile)
     settle([ada, bob])
     assert not left
     assert sorted(ada.files.values()) == [b"by ada", b"by bob"]

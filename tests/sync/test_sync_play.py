@@ -26,7 +26,7 @@ from pathlib import Path
 
 import pytest
 
-from aiaml_server.errors import ChangedMeanwhile
+from aiaml_server.errors import FileChanged
 from machine import CLEAN, Machine, bare, content_of, git
 
 PLAYS = int(os.environ.get("AIAML_PLAYS", "4"))
@@ -78,7 +78,7 @@ class Play:
         if path := self.any_file(machine):
             before = path.read_bytes()
             self.trace.append(f"  {TOKEN.findall(before)}")
-            with suppress(ChangedMeanwhile):  # git had put an earlier version there
+            with suppress(FileChanged):  # git had put an earlier version there
                 machine.bank.forget({path.name: before.decode()})
                 self.gone(before)
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import anyio
@@ -29,22 +30,21 @@ from aiaml_server.errors import (
     InvalidInput,
     InvalidSetting,
     MalformedFile,
-    NotOurs,
-    Refused,
     StoreError,
+    ToolError,
+    UnsafePath,
 )
 from aiaml_server.server.protocol import Server
 from aiaml_server.toolset import (
-    CRASHED,
     INSTRUCTIONS_LIMIT,
+    INTERNAL_ERROR,
     Manifest,
+    Setting,
     Tool,
     Toolset,
-    Variable,
-    at,
-    directory,
-    failure,
-    switch,
+    error_answer,
+    parse_bool,
+    parse_directory,
 )
 from client import SECONDS, Client
 from paths import TESTS
@@ -318,7 +318,7 @@ async def test_served_together_each_is_brief(tmp_path: Path) -> None:
     built = toy_toolset.build({"AIAML_TOY_FILE": tmp_path / "notes.json"})
     values = {"AIAML_MEMORY_DIR": str(tmp_path / "base"), "AIAML_ENABLE_SYNC": "false"}
     manifest = toolsets.manifest("aiaml")
-    default = at(manifest.build)(manifest.values(values))
+    default = resolve_name(manifest.build)(manifest.read_settings(values))
     async with SdkClient(Server([default, built])) as client:
         assert client.instructions == f"{default.brief}\n\n{built.brief}"
         assert len(client.instructions) < INSTRUCTIONS_LIMIT
@@ -331,7 +331,7 @@ def test_all_short_forms_together_fit_where_hosts_cut_them(
     monkeypatch.chdir(tmp_path)
     values = {"AIAML_MEMORY_DIR": str(tmp_path / "base"), "AIAML_ENABLE_SYNC": "false"}
     manifests = [toolsets.manifest(name) for name in toolsets.OWN]
-    briefs = [at(each.build)(each.values(values)).brief for each in manifests]
+    briefs = [resolve_name(each.build)(each.read_settings(values)).brief for each in manifests]
     assert len("\n\n".join(briefs)) < INSTRUCTIONS_LIMIT
 
 
@@ -340,7 +340,7 @@ async def plain(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     """Connect to the default toolset."""
     manifest = toolsets.manifest("aiaml")
     values = {"AIAML_MEMORY_DIR": str(tmp_path / "base"), "AIAML_ENABLE_SYNC": "false"}
-    served = Server([at(manifest.build)(manifest.values(values))])
+    served = Server([resolve_name(manifest.build)(manifest.read_settings(values))])
     async with SdkClient(served, mode=request.param) as client:
         yield client
 
@@ -386,33 +386,33 @@ def test_one_of_ours_is_chosen_without_a_look_at_the_others(name: str) -> None:
         (InvalidInput("text", "must be shorter"), "InvalidInput"),
         (InvalidArguments({"text": "must be a text"}), "InvalidInput"),
         (Busy("try again"), "Busy"),
-        (type("Full", (Refused,), {})("move it away"), "Full"),
+        (type("Full", (ToolError,), {})("move it away"), "Full"),
         (StoreError("write", "/x", OSError(errno.ENOSPC, "no")), "DiskError"),
-        (NotOurs("/x", "a directory"), "DiskError"),
+        (UnsafePath("/x", "a directory"), "DiskError"),
         (MalformedFile(["line 1 is no number"]), "DiskError"),
     ],
 )
 def test_a_failure_has_a_code_and_a_sentence(error: AiamlError | None, code: str) -> None:
     """A full disk is not called a wrong value."""
-    assert failure(error) == {"error": code, "message": str(error or CRASHED)}
+    assert error_answer(error) == {"error": code, "message": str(error or INTERNAL_ERROR)}
 
 
 @pytest.mark.parametrize(
     ("read", "given", "found"),
     [
-        (directory, "~/x", Path("~/x").expanduser()),
-        (directory, "x", "is 'x'; it must be an absolute path or begin with ~"),
-        (directory, "~nobody-of-that-name/x", "but there is no such home directory"),
-        (switch, "Yes", True),
-        (switch, "0", False),
-        (switch, "maybe", "is 'maybe'; it must be true or false"),
+        (parse_directory, "~/x", Path("~/x").expanduser()),
+        (parse_directory, "x", "is 'x'; it must be an absolute path or begin with ~"),
+        (parse_directory, "~nobody-of-that-name/x", "but there is no such home directory"),
+        (parse_bool, "Yes", True),
+        (parse_bool, "0", False),
+        (parse_bool, "maybe", "is 'maybe'; it must be true or false"),
     ],
 )
 def test_a_setting_is_read_or_refused_by_name(
     read: Callable[[str, str], object], given: str, found: object
 ) -> None:
     """What cannot be used is no other exception."""
-    variable = Variable("AIAML_X", "", read, "something")
+    variable = Setting("AIAML_X", "", read, "something")
     if isinstance(found, str):
         with pytest.raises(InvalidSetting, match=f"^AIAML_X .*{re.escape(found)}"):
             variable.value({"AIAML_X": given})
@@ -451,11 +451,11 @@ def test_install_writes_the_list_of_the_one_entry(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [name for name in toolsets.OWN if name != "toy"])
 def test_every_toolset_states_all_that_people_need(name: str) -> None:
-    """For all but the default, commands and checks of its own, each where it says."""
+    """Commands and checks of its own, for all but the default, each where it says."""
     manifest: Manifest = toolsets.manifest(name)
-    for place in (manifest.build, manifest.verbs, manifest.checks):
-        assert not place or callable(at(place)), place
-    assert name == toolsets.DEFAULT or (manifest.verbs and manifest.checks)
+    for place in (manifest.build, manifest.commands, manifest.checks):
+        assert not place or callable(resolve_name(place)), place
+    assert name == toolsets.DEFAULT or (manifest.commands and manifest.checks)
 
 
 @pytest.mark.parametrize("name", toolsets.OWN)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from pathlib import Path
+from pkgutil import resolve_name
 
 import click
 import pytest
@@ -12,7 +12,6 @@ import yaml
 
 from aiaml_server import toolsets
 from aiaml_server.errors import AiamlError
-from aiaml_server.toolset import at
 from aiaml_server.toolsets.owners import SAFE
 from paths import ROOT
 
@@ -25,36 +24,20 @@ def page(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_the_story_is_what_the_demo_prints(
-    name: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Word for word; of a person who has fetched no model."""
-    for variable in ("HOME", "USERPROFILE"):
-        monkeypatch.setenv(variable, str(tmp_path))
-    assert at(toolsets.manifest(name).demo)() == 0
-    printed = capsys.readouterr().out
-    assert printed.count("\n") > 10
-    assert f"\n```\n{printed}```\n" in page(name)
-
-
-@pytest.mark.parametrize("name", PAGES)
 def test_every_tool_verb_and_setting_is_on_the_page(name: str) -> None:
     """And no setting that there is not."""
     manifest = toolsets.manifest(name)
     text = page(name)
     for tool in manifest.tools:
         assert f"`{tool}(" in text, tool
-    group: click.Group = at(manifest.verbs)
+    group: click.Group = resolve_name(manifest.commands)
     for verb in group.commands:
         assert re.search(rf"`(aiaml {name} )?{verb}\b", text), verb
-    every = [each for own in toolsets.OWN for each in toolsets.manifest(own).variables]
+    every = [each for own in toolsets.OWN for each in toolsets.manifest(own).settings]
     named = set(re.findall(r"AIAML_\w+", text))
-    assert named >= {each.name for each in (*manifest.variables, SAFE)}
+    assert named >= {each.name for each in (*manifest.settings, SAFE)}
     assert named <= {each.name for each in (*every, SAFE)}
-    for each in manifest.variables:
+    for each in manifest.settings:
         assert not each.default or f"`{each.default}`" in text
 
 

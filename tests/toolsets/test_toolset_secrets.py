@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import pytest
 from test_cli import run
 
 from aiaml_server import toolsets
-from aiaml_server.toolset import at
 from aiaml_server.toolsets.citations import Citation, Memories
 from aiaml_server.toolsets.compartments import Compartments
 from aiaml_server.toolsets.sessions.memory import AgentMemory
-from aiaml_server.toolsets.warning import secret_in
+from aiaml_server.toolsets.warning import secret_warning
 from machine import git
 from secrets_corpus import ALNUM, of
 
@@ -43,7 +43,10 @@ def repo(tmp_path: Path) -> Path:
 def built(name: str, **values: str) -> dict[str, Any]:
     """Return a toolset's tools by their names, as an environment sets it up."""
     manifest = toolsets.manifest(name)
-    return {each.name: each for each in at(manifest.build)(manifest.values(values)).tools}
+    return {
+        each.name: each
+        for each in resolve_name(manifest.build)(manifest.read_settings(values)).tools
+    }
 
 
 @pytest.fixture
@@ -67,13 +70,17 @@ def stores(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         if toolset == "compartments":
             file = str(tmp_path / "compartments.json")
             manifest = toolsets.manifest(toolset)
-            made = at(manifest.build)(manifest.values({"AIAML_COMPARTMENTS_FILE": file, **values}))
-            with made.opened(lambda _: None):
+            made = resolve_name(manifest.build)(
+                manifest.read_settings({"AIAML_COMPARTMENTS_FILE": file, **values})
+            )
+            with made.lifespan(lambda _: None):
                 (tool,) = (each.call for each in made.tools if each.name == "save_memory")
                 return dict(tool(compartment="session", content=text).value)
         manifest = toolsets.manifest(toolset)
-        made = at(manifest.build)(manifest.values({"AIAML_SEMANTIC_PROJECT": str(repo), **values}))
-        with made.opened(lambda _: None):
+        made = resolve_name(manifest.build)(
+            manifest.read_settings({"AIAML_SEMANTIC_PROJECT": str(repo), **values})
+        )
+        with made.lifespan(lambda _: None):
             (tool,) = (each.call for each in made.tools if each.name == "store_memory")
             return dict(tool(content=text))
 
@@ -113,8 +120,8 @@ def test_semantic_import_warns(repo: Path, monkeypatch: pytest.MonkeyPatch, conf
     for check in ("true", "false"):
         manifest = toolsets.manifest("semantic")
         values = {"AIAML_SEMANTIC_PROJECT": str(repo), "AIAML_CHECK_SECRETS": check}
-        made = at(manifest.build)(manifest.values(values))
-        with made.opened(lambda _: None):
+        made = resolve_name(manifest.build)(manifest.read_settings(values))
+        with made.lifespan(lambda _: None):
             (tool,) = (each.call for each in made.tools if each.name == "import_markdown_memories")
             answer = tool(file_paths=["NOTES.md"], confirm_import=confirm)
         told = json.dumps(answer.get("warnings", []))
@@ -179,7 +186,7 @@ def test_toolset_doctor_reports_a_secret(
         "AIAML_COMPARTMENTS_FILE": str(tmp_path / "compartments.json"),
         "AIAML_SEMANTIC_PROJECT": str(repo),
     }
-    checks = at(toolsets.manifest(toolset).checks)
+    checks = resolve_name(toolsets.manifest(toolset).checks)
 
     def said(**more: str) -> str:
         return "\n".join(each.found for each in checks({**environ, **more}))
@@ -196,10 +203,10 @@ def test_toolset_doctor_reports_a_secret(
 def test_secret_in_texts_beside_each_other() -> None:
     """A single word behind a name is looked at as its value; a sentence is not, nor a word."""
     for name in ("password", "API key", "the password of the NAS", "GitHub token"):
-        assert secret_in(name, VALUE, check=True), name
-        assert not secret_in(name, f"is kept under {VALUE}", check=True), name
+        assert secret_warning(name, VALUE, check=True), name
+        assert not secret_warning(name, f"is kept under {VALUE}", check=True), name
     for texts in (("password", "correcthorse"), ("prices", VALUE), (VALUE, "password")):
-        assert not secret_in(*texts, check=True), texts
+        assert not secret_warning(*texts, check=True), texts
 
 
 @pytest.mark.parametrize(
@@ -239,8 +246,8 @@ def test_toolset_secret_in_any_text(
         given = {**given, "repo_root": str(repo), "date": DAY}
         AgentMemory(str(repo), given["agent_name"]).start(DAY)
     manifest = toolsets.manifest(toolset)
-    made = at(manifest.build)(manifest.values(values))
-    with made.opened(lambda _: None):
+    made = resolve_name(manifest.build)(manifest.read_settings(values))
+    with made.lifespan(lambda _: None):
         (tool,) = (each.call for each in made.tools if each.name == name)
         answer = tool(**given)
     warnings = dict(getattr(answer, "value", answer)).get("warnings", [])

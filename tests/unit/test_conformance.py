@@ -12,8 +12,8 @@ from aiaml_server import MemoryBank, Settings
 from aiaml_server.errors import MalformedFile
 from aiaml_server.exchange.okf import concept, own
 from aiaml_server.format.memory import Memory, format, parse  # noqa: A004
-from aiaml_server.moments import instant
 from aiaml_server.storage.store import Store
+from aiaml_server.timestamps import parse_timestamp
 from paths import ROOT
 
 SET = ROOT / "conformance"
@@ -65,7 +65,7 @@ def test_each_memory_becomes_a_concept_as_stated(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", json.loads((SET / "moments.json").read_text("utf-8")))
 def test_each_timestamp_names_its_instant(case: dict[str, Any]) -> None:
     """Where it names one."""
-    assert instant(case["timestamp"]) == case["microseconds"]
+    assert parse_timestamp(case["timestamp"]) == case["microseconds"]
 
 
 def test_each_question_has_its_answer(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from aiaml_server import Memory, MemoryBank, Settings
 from aiaml_server.cli import app
-from aiaml_server.errors import NotOurs, Nowhere
+from aiaml_server.errors import NoStateDirectory, UnsafePath
 from aiaml_server.format.memory import format as format_of
 from aiaml_server.storage import derived
 from aiaml_server.storage.derived import cache_directory, folder, key, key_file, others
@@ -144,7 +144,7 @@ def test_key_that_is_something_else_is_left_alone(state: Path, tmp_path: Path, k
         state.write_bytes(b"k" * 32)
         os.chown(state, STRANGER, STRANGER)
     before = state.lstat()
-    with pytest.raises(Nowhere, match=f"{state} is .*move it away"):
+    with pytest.raises(NoStateDirectory, match=f"{state} is .*move it away"):
         key()
     assert state.lstat() == before and real.read_bytes() == b"k" * 32
 
@@ -157,9 +157,9 @@ def test_key_that_finds_no_room_is_none(state: Path, monkeypatch: pytest.MonkeyP
 
     with monkeypatch.context() as patch:
         patch.setattr(derived, "write_beside", refuse)
-        with pytest.raises(Nowhere, match="the disk is full"):
+        with pytest.raises(NoStateDirectory, match="the disk is full"):
             key()
-        with pytest.raises(Nowhere, match="the disk is full"):
+        with pytest.raises(NoStateDirectory, match="the disk is full"):
             key()
     assert not list(state.parent.iterdir()) and len(again()) == 32
 
@@ -168,7 +168,7 @@ def test_key_that_finds_no_room_is_none(state: Path, monkeypatch: pytest.MonkeyP
 def test_key_is_not_made_in_the_directory_of_another_user(state: Path, tmp_path: Path) -> None:
     """As by root with a person's HOME: that one could not use the directory any more."""
     os.chown(tmp_path, STRANGER, STRANGER)
-    with pytest.raises(Nowhere, match=f"{tmp_path} belongs to another user"):
+    with pytest.raises(NoStateDirectory, match=f"{tmp_path} belongs to another user"):
         key()
     assert not state.parent.exists() and not (tmp_path / "state").exists()
 
@@ -194,7 +194,7 @@ def test_state_directory_are_those_of_platformdirs(
         if expected.is_absolute():
             assert ours() == expected
         else:
-            with pytest.raises(Nowhere):
+            with pytest.raises(NoStateDirectory):
                 ours()
 
 
@@ -243,7 +243,7 @@ def test_nothing_is_kept_for_a_user_that_the_system_does_not_know() -> None:
         derived._sought.cache_clear()
         try:
             return key().hex()
-        except Nowhere as error:
+        except NoStateDirectory as error:
             return str(error)
 
     assert "there is no home directory" in as_user(STRANGER, sought)
@@ -319,7 +319,7 @@ def test_folder_that_is_something_else_is_not_used(
     assert len(found(base, "needle")) == 1
     assert "kept in memory" in caplog.text and "move it away" in caplog.text
     assert not list(real.iterdir())
-    with pytest.raises(NotOurs):
+    with pytest.raises(UnsafePath):
         folder(base)
 
 

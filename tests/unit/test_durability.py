@@ -20,7 +20,7 @@ import pytest
 
 import strace
 from aiaml_server import MemoryBank, Settings, StoreError
-from aiaml_server.files import _kernel, is_local, is_temporary
+from aiaml_server.files import is_temporary
 from aiaml_server.format.memory import parse
 from client import SERVER, Client, ask, bank_process
 from disk import contents, leftovers, memories
@@ -503,73 +503,21 @@ def test_a_deletion_is_durable_before_it_is_acknowledged(old: Path) -> None:
     assert not old.exists()
 
 
-TOGETHER = """
+BRING = """
 import sys
 from pathlib import Path
 from aiaml_server.sync.worktree import Change, bring
 directory = Path(sys.argv[1])
 bring(directory, [Change(directory / f"{each}.md", None, b"text") for each in range(40)])
 """
-ORDER = "fsync,syncfs,rename,openat,write,unlink"
-
-
-def together(base: Path, *faults: str) -> tuple[int, list[strace.Call]]:
-    """Bring 40 files into a directory in a process of its own; return its end and its calls."""
-    (base / "files").mkdir()
-    log = base / "log"
-    command = strace.following(log, "-e", f"trace={ORDER}", *faults)
-    words = [*command, sys.executable, "-c", TOGETHER, str(base / "files")]
-    done = subprocess.run(words, check=False)
-    return done.returncode, [call for call in strace.calls(log) if str(base) in call.text]
-
-
-def is_synced_as_a_whole(directory: Path) -> bool:
-    """Whether the file system of a directory is, and tells what it could not write."""
-    return is_local(directory) and _kernel() >= (5, 8)
-
-
-@strace.needed
-def test_many_files_that_arrive_are_durable_before_the_first_has_its_name(tmp_path: Path) -> None:
-    """In one step for all where the file system lets us; then the names, in one step too."""
-    status, calls = together(tmp_path)
-    assert status == 0
-    written = [call for call in calls if call.name == "write" and '"text"' in call.text]
-    names = [call for call in calls if call.name == "rename"]
-    synced = [call for call in calls if call.name in ("fsync", "syncfs")]
-    assert len(written) == len(names) == len(list((tmp_path / "files").glob("*.md"))) == 40
-    before = [call for call in synced if call.end < names[0].begin and call.begin > written[0].end]
-    if is_synced_as_a_whole(tmp_path):
-        assert [call.name for call in before] == ["syncfs"]
-        assert before[0].begin > written[-1].end
-        assert calls.index(opening(calls, before[0])) < calls.index(written[0])
-    else:
-        assert [call.name for call in before] == ["fsync"] * 40
-    assert synced[-1].name == "fsync"
-    assert synced[-1].begin > names[-1].end
-
-
-def opening(calls: list[strace.Call], sync: strace.Call) -> strace.Call:
-    """Return the call that opened what was synced: the system tells of failures from then on."""
-    place = sync.text.partition("<")[2].partition(">")[0]
-    return next(call for call in calls if call.name == "openat" and f'"{place}"' in call.text)
-
-
-@strace.needed
-@pytest.mark.parametrize("error", ["ENOSYS", "EPERM"])
-def test_where_no_file_system_can_be_synced_each_file_is(tmp_path: Path, error: str) -> None:
-    """As in a sandbox that does not let us; the files arrive as durably."""
-    status, calls = together(tmp_path, "-e", f"inject=syncfs:error={error}")
-    assert status == 0
-    first = next(call for call in calls if call.name == "rename")
-    synced = {call.text for call in calls if call.name == "fsync" and call.end < first.begin}
-    assert len([text for text in synced if ".tmp" in text]) == 40
-    assert sorted(path.suffix for path in (tmp_path / "files").iterdir()) == [".md"] * 40
 
 
 @strace.needed
 def test_a_disk_that_fails_leaves_nothing_of_what_arrived(tmp_path: Path) -> None:
     """Not one name, and no temporary file."""
-    call = "syncfs" if is_synced_as_a_whole(tmp_path) else "fsync"
-    status, _ = together(tmp_path, "-e", f"inject={call}:error=EIO:when=1")
-    assert status == 1
+    (tmp_path / "files").mkdir()
+    faults = ["-e", "trace=fsync", "-e", "inject=fsync:error=EIO:when=2"]
+    command = strace.following(tmp_path / "log", *faults)
+    words = [*command, sys.executable, "-c", BRING, str(tmp_path / "files")]
+    assert subprocess.run(words, check=False).returncode == 1
     assert list((tmp_path / "files").iterdir()) == []

@@ -22,7 +22,6 @@ import pytest
 
 from aiaml_server import Memory, MemoryBank, Settings
 from aiaml_server.errors import StoreError
-from aiaml_server.files import is_local
 from aiaml_server.format.memory import format  # noqa: A004
 from aiaml_server.format.scorer import Hit, rank
 from aiaml_server.index import postings, records, tuning, view
@@ -31,6 +30,7 @@ from aiaml_server.index.records import FileEntry
 from aiaml_server.storage import sqlite, watch
 from aiaml_server.storage.derived import folder
 from aiaml_server.storage.store import UNREADABLE, Store
+from aiaml_server.storage.watch import is_local
 from client import Client
 from loop_disk import loop_disk
 from waiting import wait_until

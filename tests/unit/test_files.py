@@ -21,16 +21,16 @@ from pathlib import Path
 import pytest
 
 from aiaml_server import MemoryBank, Settings
-from aiaml_server.errors import NotOurs, StoreError, TooLarge
+from aiaml_server.errors import StoreError, TooLarge, UnsafePath
 from aiaml_server.files import (
     Lock,
     is_temporary,
+    make_own_directory,
     open_own,
-    own_directory,
     read_own,
     read_regular,
-    remove_left,
     remove_own,
+    remove_stale_temporaries,
     write_atomic,
 )
 from aiaml_server.index.database import file_of
@@ -239,40 +239,6 @@ def test_sync_reaches_nothing_through_what_is_beside_git(
         assert f"files/{memory.file_name}" in git(remote, "ls-tree", "-r", "--name-only", "main")
 
 
-@pytest.mark.gate_cases(4)
-@posix
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize(
-    "place",
-    [
-        *("HEAD", "commondir", "config", "config.worktree", "index", "packed-refs", "shallow"),
-        *("refs/heads/main", "refs/remotes/origin/main", "refs/tags/deep/er", "logs/HEAD"),
-        *("info/attributes", "info/exclude", "info/grafts", "info/sparse-checkout"),
-        *("objects/info/alternates", "objects/info/commit-graph", "objects/pack/multi-pack-index"),
-        *("objects/pack/pack-1.idx", "hooks/reference-transaction", "index.lock", "FETCH_HEAD"),
-    ],
-)
-def test_sync_waits_for_no_pipe_in_the_place_of_gits_own_file(
-    base: Path, remote: Path, place: str
-) -> None:
-    """Git would, for ever: memory works meanwhile, and what is in the way is named."""
-    first = Machine(base, remote)
-    first.synced()
-    path = base / ".git" / place
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)
-    os.mkfifo(path)
-    machine = Machine(base, remote)
-    memory = machine.remember("new")
-    machine.sync()
-    assert machine.bank.recall([memory.id]) == {memory.id: [memory]}
-    if problem := machine.rounds.problem:
-        assert problem.sentence == f"{path} is a pipe"
-        assert problem.remedy.startswith("move it away")
-    else:
-        assert f"files/{memory.file_name}" in git(remote, "ls-tree", "-r", "--name-only", "main")
-
-
 @pytest.mark.gate_cases(9)
 @posix
 @pytest.mark.timeout(60)
@@ -370,14 +336,14 @@ def test_what_has_our_name_is_seen_before_it_is_opened(tmp_path: Path, canary: P
     for kind in (each for each in KINDS if each is not other_name):
         kind(path, canary)
         for call in (read_own, open_own):
-            with pytest.raises(NotOurs, match=f"{path} is a .*; move it away"):
+            with pytest.raises(UnsafePath, match=f"{path} is a .*; move it away"):
                 call(path, os.O_RDONLY)
         with Lock(path).held(5.0) as hold:
-            assert not hold.had
-            assert isinstance(hold.problem, NotOurs)
+            assert not hold.acquired
+            assert isinstance(hold.problem, UnsafePath)
         if kind is not directory:
-            with pytest.raises(NotOurs):
-                own_directory(path)
+            with pytest.raises(UnsafePath):
+                make_own_directory(path)
         remove_own(path)
         assert not os.path.lexists(path)
 
@@ -394,7 +360,7 @@ def test_a_file_is_ours_where_its_directory_is_by_the_same_user(tmp_path: Path) 
         assert read_own(path, 4) == b"text"
     os.chown(tmp_path, 0, 0)
     os.chown(path, STRANGER, STRANGER)
-    with pytest.raises(NotOurs, match="another user's"):
+    with pytest.raises(UnsafePath, match="another user's"):
         read_own(path, 4)
 
 
@@ -402,7 +368,7 @@ def test_more_than_is_ever_written_is_not_read(tmp_path: Path) -> None:
     """What is too large for a file of ours was made by something else."""
     path = tmp_path / "file"
     path.write_bytes(b"x" * 1025)
-    with pytest.raises(NotOurs, match="larger than 1 KiB"):
+    with pytest.raises(UnsafePath, match="larger than 1 KiB"):
         read_own(path, 1024)
     path.write_bytes(b"x" * 1024)
     assert read_own(path, 1024) == b"x" * 1024
@@ -416,7 +382,7 @@ def test_a_limit_is_told_in_its_unit(most: int, said: str, tmp_path: Path) -> No
     path = tmp_path / "file"
     with path.open("wb") as stream:
         stream.truncate(most + 1)
-    with pytest.raises(NotOurs, match=f"larger than {said};") as refused:
+    with pytest.raises(UnsafePath, match=f"larger than {said};") as refused:
         read_own(path, most)
     assert f"larger than {said};" in str(StoreError("read", path, refused.value))
     with pytest.raises(TooLarge, match=f"larger than {said}: "):
@@ -472,9 +438,9 @@ def test_remove_left_takes_old_files_of_this_user_alone(tmp_path: Path, canary: 
     directory.mkdir()
     for path in (old, link, directory):
         os.utime(path, OLD, follow_symlinks=False)
-    remove_left(tmp_path, names, 3600)
+    remove_stale_temporaries(tmp_path, names, 3600)
     assert [os.path.lexists(tmp_path / name) for name in names] == [False, True, True, True]
-    remove_left(tmp_path, names, 0)
+    remove_stale_temporaries(tmp_path, names, 0)
     assert [os.path.lexists(tmp_path / name) for name in names] == [False, False, True, True]
 
 

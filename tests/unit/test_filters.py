@@ -10,7 +10,7 @@ import pytest
 from aiaml_server.cli.show import list_
 from aiaml_server.errors import InvalidInput
 from aiaml_server.format.filters import FIELDS, Filter, of_shell, words
-from aiaml_server.moments import instant
+from aiaml_server.timestamps import parse_timestamp
 from paths import ROOT
 
 DIVIDED = {
@@ -51,7 +51,11 @@ def test_fields_are_taken_out_of_a_question() -> None:
     )
     wanted, rest = Filter().and_said(words(question))
     assert wanted == Filter(
-        "claude", "ann", ("food", "fast food"), instant("2026-01-01"), instant("2026-02-01")
+        "claude",
+        "ann",
+        ("food", "fast food"),
+        parse_timestamp("2026-01-01"),
+        parse_timestamp("2026-02-01"),
     )
     assert rest == ["dinner", "foo:bar", "http://x", "since:7d"]
 

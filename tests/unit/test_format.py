@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.format.memory import MAX_ID, MAX_TIMESTAMP, Memory, draw_id, format, parse  # noqa: A004
-from aiaml_server.moments import instant
+from aiaml_server.timestamps import parse_timestamp
 
 MOMENT = "2026-11-21T10:30:00.123456+00:00"
 
@@ -352,7 +352,7 @@ INSTANTS = {
 @pytest.mark.parametrize("text", INSTANTS)
 def test_timestamps_name_the_same_instant_on_every_python(text: str) -> None:
     """The order of answers does not depend on what this Python's ISO 8601 reader knows."""
-    assert instant(text) == INSTANTS[text]
+    assert parse_timestamp(text) == INSTANTS[text]
 
 
 @pytest.mark.skipif(not hasattr(time, "tzset"), reason="only POSIX can change its time zone")
@@ -361,8 +361,8 @@ def test_a_timestamp_without_an_offset_is_local_time(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("TZ", "XXX-5")
     time.tzset()
     try:
-        assert instant("1970-01-01T06:00:00") == 3_600_000_000
-        assert instant("1970-01-02") == 19 * 3_600_000_000
+        assert parse_timestamp("1970-01-01T06:00:00") == 3_600_000_000
+        assert parse_timestamp("1970-01-02") == 19 * 3_600_000_000
     finally:
         monkeypatch.undo()
         time.tzset()

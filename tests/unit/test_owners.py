@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from aiaml_server.errors import InvalidSetting
-from aiaml_server.toolsets.owners import SAFE, foreign
+from aiaml_server.toolsets.owners import SAFE, foreign_owner
 from aiaml_server.toolsets.semantic import Memories
 from planted_databases import naming_journal
 
@@ -218,7 +218,7 @@ def test_owner_root_is_trusted(eve: Path) -> None:
 MOUNTED = """
 import os, subprocess, sys
 from pathlib import Path
-from aiaml_server.toolsets.owners import foreign
+from aiaml_server.toolsets.owners import foreign_owner as foreign
 top, root, uid = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
 subprocess.run(["mount", "-t", "tmpfs", "none", top], check=True)
 (top / "shop" / ".memory").mkdir(parents=True)
@@ -261,4 +261,4 @@ def test_safe_directories_are_absolute(value: str) -> None:
 
 def test_owner_is_oneself(tmp_path: Path) -> None:
     """Also where what is opened is not there yet."""
-    assert foreign(tmp_path, [".memory", "a/b"], {}) == ""
+    assert foreign_owner(tmp_path, [".memory", "a/b"], {}) == ""

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from aiaml_server import InvalidInput, MalformedFile, MemoryBank, Settings
-from aiaml_server.errors import ChangedMeanwhile, StoreError
+from aiaml_server.errors import FileChanged, StoreError
 from aiaml_server.format.memory import Memory, format  # noqa: A004
 from aiaml_server.storage.store import MAX_FILE, Store
 
@@ -174,12 +174,12 @@ def test_a_file_changes_only_from_what_was_read(tmp_path: Path) -> None:
     after = before.replace("one", "two")
     bank.edit(name, before, after)
     for change in (lambda: bank.edit(name, before, after), lambda: bank.forget({name: before})):
-        with pytest.raises(ChangedMeanwhile):
+        with pytest.raises(FileChanged):
             change()
     assert bank.text(name) == after
     bank.forget({name: after})
     assert bank.names() == []
-    with pytest.raises(ChangedMeanwhile):
+    with pytest.raises(FileChanged):
         bank.edit(name, after, before)
     bank.restore(name, None, before)
     assert bank.recall([memory.id])[memory.id] == [memory]

@@ -23,8 +23,8 @@ from test_web import DOG, PYTHON, SAMPLES
 from aiaml_server import MemoryBank, Settings
 from aiaml_server.format.filters import Filter, words
 from aiaml_server.format.memory import Memory, parse
-from aiaml_server.moments import instant
 from aiaml_server.storage.store import Store
+from aiaml_server.timestamps import parse_timestamp
 from aiaml_server.web.changes import Changes
 from aiaml_server.web.edits import ADDRESS
 from aiaml_server.web.overview import overview
@@ -483,7 +483,7 @@ def test_counts_are_those_of_the_memories_and_read_few_files(
         times = [
             moment
             for each in filter(wanted._replace(since=None, until=None).matches, memories)
-            if (moment := instant(each.timestamp)) and 0 < moment < 4_102_444_800_000_000
+            if (moment := parse_timestamp(each.timestamp)) and 0 < moment < 4_102_444_800_000_000
         ]
         assert sum(count for *_, count in counts["time"]["bars"]) == len(times)
         pairs = Counter(

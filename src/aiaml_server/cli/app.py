@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,32 +18,32 @@ from aiaml_server import __version__, toolsets
 from aiaml_server.cli.context import use_directory
 from aiaml_server.errors import AiamlError, InvalidInput, InvalidSetting, StoreError
 from aiaml_server.format.invisible import marked_line
-from aiaml_server.settings import PAGER, VARIABLES
+from aiaml_server.settings import PAGER, SETTINGS
 from aiaml_server.terminal import (
-    DONE,
-    INTERRUPTED,
-    PIPE_CLOSED,
-    REFUSED,
-    USAGE,
-    Ended,
-    as_json,
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_PIPE_CLOSED,
+    EXIT_USAGE,
+    Exit,
     be_silent,
     bold,
-    broken,
-    is_seen,
-    note,
-    out,
-    out_json,
-    take_streams,
-    width,
-    wrapped,
+    configure_streams,
+    echo,
+    echo_json,
+    is_interactive,
+    json_option,
+    notify,
+    terminal_width,
+    wrap,
+    wrap_line,
 )
-from aiaml_server.toolset import Manifest, at
+from aiaml_server.toolset import Manifest
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-SETTINGS = (*VARIABLES, *toolsets.VARIABLES, PAGER)
+ALL_SETTINGS = (*SETTINGS, *toolsets.SETTINGS, PAGER)
 
 HELP = """\
 One memory, in plain files, for every AI agent that you use.
@@ -126,7 +127,7 @@ class Help(click.HelpFormatter):
         """Write a text; examples and tables, which click leaves as they are, break as well."""
         begin = len(self.buffer)
         super().write_text(text)
-        self.buffer[begin:] = [wrapped("".join(self.buffer[begin:]), 4)]
+        self.buffer[begin:] = [wrap("".join(self.buffer[begin:]), 4)]
 
     def write_dl(
         self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
@@ -141,7 +142,7 @@ class Help(click.HelpFormatter):
         for name, meaning in rows:
             name = name if len(name) <= room else name.replace("|", "| ")  # noqa: PLW2901
             for text in (f"{margin}{name}", f"{margin}    {meaning}"):
-                self.write("\n".join(broken(text, self.width)) + "\n")
+                self.write("\n".join(wrap_line(text, self.width)) + "\n")
 
 
 click.Context.formatter_class = Help  # of the toolsets' verbs as well
@@ -170,12 +171,11 @@ class Verbs(click.Group):
             manifest = toolsets.manifest(cmd_name)
         except LookupError:
             manifest = None
-        if not (manifest and manifest.verbs):
+        if not (manifest and manifest.commands):
             from aiaml_server.cli.misuse import no_verb  # noqa: PLC0415 (hardly ever needed)
 
-            theirs = (each.name for each in toolsets.others().manifests if each.verbs)
-            raise click.UsageError(no_verb(cmd_name, [*self.list_commands(ctx), *theirs]), ctx)
-        group: click.Command = at(manifest.verbs)
+            raise click.UsageError(no_verb(cmd_name, self.list_commands(ctx)), ctx)
+        group: click.Command = resolve_name(manifest.commands)
         return group
 
     def resolve_command(
@@ -198,14 +198,13 @@ class Verbs(click.Group):
         with formatter.section("Verbs"):
             rows = [(name, summary) for name, (_, summary) in VERBS.items()]
             formatter.write_dl(rows)
-        toolsets_ = [*_with_verbs(), *(each for each in toolsets.others().manifests if each.verbs)]
         with formatter.section("Toolsets, each with verbs of its own"):
-            formatter.write_dl([(each.name, each.summary) for each in toolsets_])
+            formatter.write_dl([(each.name, each.summary) for each in _with_verbs()])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write every setting and every exit code."""
         rows = []
-        for each in SETTINGS:
+        for each in ALL_SETTINGS:
             default = f"; default {each.default}" if each.default else ""
             rows.append((each.name, f"{each.help}{default}"))
         with formatter.section("Settings (environment variables)"):
@@ -216,7 +215,7 @@ class Verbs(click.Group):
 
 def _with_verbs() -> list[Manifest]:
     """Return the manifests of our toolsets that have verbs of their own."""
-    return [each for each in map(toolsets.manifest, toolsets.OWN) if each.verbs]
+    return [each for each in map(toolsets.manifest, toolsets.OWN) if each.commands]
 
 
 _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -251,7 +250,7 @@ def aiaml(
     if names and context.invoked_subcommand != "serve":
         raise click.UsageError(f"{toolsets.OPTION} goes with serve")
     context.obj = names
-    if not no_pager and is_seen():
+    if not no_pager and is_interactive():
         from aiaml_server.cli.paging import PAGED, paged  # noqa: PLC0415 (a pipe needs none)
 
         picks = any(re.fullmatch("-[a-z]*i|--pick", each) for each in context.meta[_WORDS])
@@ -274,7 +273,7 @@ def help_(context: click.Context, words: Sequence[str], everything: bool) -> Non
       aiaml help sessions check
     """
     if not words and not everything:
-        out(in_short())
+        echo(in_short())
         return
     asked = context.find_root()
     for word in words:
@@ -283,7 +282,7 @@ def help_(context: click.Context, words: Sequence[str], everything: bool) -> Non
         if not verb:
             raise click.UsageError(f"there is no verb {' '.join(words)!r}", asked)
         asked = click.Context(verb, asked, word)
-    out(asked.get_help())
+    echo(asked.get_help())
 
 
 def in_short() -> str:
@@ -297,7 +296,7 @@ def in_short() -> str:
     lines.append(f"{bold(GROUPS[-1][0])}: {', '.join(GROUPS[-1][1])}")
     lines.append(f"{bold('Of toolsets')}: {', '.join(each.name for each in _with_verbs())}")
     lines.append("`aiaml VERB --help` tells of one, `aiaml help --all` of all.")
-    return "\n".join(wrapped(line, 2) for line in lines)
+    return "\n".join(wrap(line, 2) for line in lines)
 
 
 @click.command("serve")
@@ -313,7 +312,7 @@ def serve_verb(names: Sequence[str]) -> int:
 
 
 @click.command("version")
-@as_json
+@json_option
 def version(json: bool) -> None:
     """Show the version, as `--version` does.
 
@@ -323,9 +322,9 @@ def version(json: bool) -> None:
       aiaml version --json
     """
     if json:
-        out_json({"version": __version__})
+        echo_json({"version": __version__})
     else:
-        out(f"aiaml-server {__version__}")
+        echo(f"aiaml-server {__version__}")
 
 
 def run(words: Sequence[str], name: str = "", group: str = "") -> int:
@@ -337,7 +336,7 @@ def run(words: Sequence[str], name: str = "", group: str = "") -> int:
         group: the toolset whose verbs these are, where the program has no others.
     """
     name = name or program()
-    take_streams()
+    configure_streams()
     if any(each.endswith("_COMPLETE") and each.startswith("_AIAML") for each in os.environ):
         from aiaml_server.cli import completion  # noqa: PLC0415, F401 (knows one more shell)
 
@@ -346,13 +345,13 @@ def run(words: Sequence[str], name: str = "", group: str = "") -> int:
         code = _run(name, words, group)
         sys.stdout.flush()
     except BrokenPipeError:
-        code = _abandoned(PIPE_CLOSED)
+        code = _abandoned(EXIT_PIPE_CLOSED)
     except OSError as error:  # the verbs have said what they know; here is what nobody expected
         with suppress(OSError):
             gone = isinstance(error, FileNotFoundError)
             other = "the working directory" if gone else "standard input or output"
             _complain(name, StoreError("use", error.filename or other, error))
-        code = _abandoned(REFUSED)
+        code = _abandoned(EXIT_FAILED)
     return code
 
 
@@ -364,13 +363,13 @@ def _run(name: str, words: Sequence[str], group: str) -> int:
             list(words) or ["--help" if group else "help"],
             prog_name=name,
             standalone_mode=False,
-            terminal_width=min(width(), 100) - 2,  # click's own never goes below 50
+            terminal_width=min(terminal_width(), 100) - 2,  # click's own never goes below 50
             color=False if plain else None,
             **(_CONTEXT if group else {}),
         )
     except (KeyboardInterrupt, click.Abort):
-        note("")
-        return INTERRUPTED
+        notify("")
+        return EXIT_INTERRUPTED
     except click.ClickException as error:
         return _misused(name, error)
     except AiamlError as error:
@@ -378,49 +377,48 @@ def _run(name: str, words: Sequence[str], group: str) -> int:
     except SystemExit as left:  # click leaves so after the Tab key, and with 1 at a closed pipe
         if left.code:
             raise BrokenPipeError from left
-        return DONE
+        return EXIT_OK
     except OSError:
         raise
     except Exception as error:  # noqa: BLE001 (a mistake of ours, told as a sentence)
-        return _mistake(name, error, [group or "", *words[:1]])
-    return code if isinstance(code, int) else DONE
+        return _mistake(name, error)
+    return code if isinstance(code, int) else EXIT_OK
 
 
 def _misused(name: str, error: click.ClickException) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):  # a toolset's name without a verb
-        out(error.format_message())
-        return DONE
+        echo(error.format_message())
+        return EXIT_OK
     path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else name
     from aiaml_server.cli.misuse import in_our_words  # noqa: PLC0415 (hardly ever needed)
 
     _complain(name, f"{in_our_words(error)}; `{path} --help` tells more")
-    return USAGE
+    return EXIT_USAGE
 
 
 def _refused(name: str, error: AiamlError) -> int:
-    if isinstance(error, Ended):
-        note(wrapped(f"{name}: {error}", 2, err=True))
+    if isinstance(error, Exit):
+        notify(wrap(f"{name}: {error}", 2, err=True))
         return error.code
     _complain(name, error)
-    return USAGE if isinstance(error, (InvalidInput, InvalidSetting)) else REFUSED
+    return EXIT_USAGE if isinstance(error, (InvalidInput, InvalidSetting)) else EXIT_FAILED
 
 
 def _complain(name: str, sentence: object) -> None:
     """Say on one line what went wrong, whatever names are in it."""
-    note(wrapped(f"{name}: {marked_line(str(sentence))}", 2, err=True))
+    notify(wrap(f"{name}: {marked_line(str(sentence))}", 2, err=True))
 
 
-def _mistake(name: str, error: Exception, toolset: Sequence[str]) -> int:
+def _mistake(name: str, error: Exception) -> int:
     """Say that the program failed where it should not have, and where to report that."""
     if os.environ.get("AIAML_LOG_LEVEL", "").upper() == "DEBUG":
         from traceback import format_exception  # noqa: PLC0415 (hardly ever needed)
 
-        note("".join(format_exception(error)).rstrip())
+        notify("".join(format_exception(error)).rstrip())
     what = f"{type(error).__name__}: {error}".removesuffix(": ")
-    of = " and ".join(toolsets.packages(toolset)) or "program itself"
     told = "please report it, with what the same command shows under AIAML_LOG_LEVEL=DEBUG"
-    _complain(name, f"a mistake in the {of}: {what}; {told}")
-    return REFUSED
+    _complain(name, f"a mistake in the program itself: {what}; {told}")
+    return EXIT_FAILED
 
 
 def _abandoned(code: int) -> int:

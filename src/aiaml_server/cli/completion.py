@@ -29,7 +29,7 @@ from aiaml_server.cli.context import opened
 from aiaml_server.errors import MalformedFile
 from aiaml_server.format.filters import FIELDS, NAMES
 from aiaml_server.format.invisible import marked_line
-from aiaml_server.terminal import REFUSED, Ended, one_line, out
+from aiaml_server.terminal import EXIT_FAILED, Exit, echo, truncate
 
 _SHELLS = ("bash", "zsh", "fish", "powershell")
 _MOST = 200  # that are offered
@@ -64,12 +64,12 @@ def completion(context: click.Context, shell: str) -> None:
     """
     kind = get_completion_class(shell)
     if kind is None:
-        raise Ended(f"nothing is known about the shell {shell}", REFUSED)
+        raise Exit(f"nothing is known about the shell {shell}", EXIT_FAILED)
     try:
         source = kind(context.find_root().command, {}, "aiaml", "_AIAML_COMPLETE").source()
     except RuntimeError as error:  # a bash that is too old
-        raise Ended(str(error), REFUSED) from error
-    out(source)
+        raise Exit(str(error), EXIT_FAILED) from error
+    echo(source)
 
 
 @add_completion_class
@@ -187,7 +187,7 @@ def _ids(context: click.Context, beginning: str) -> Iterator[Item]:
             words = ""
             with suppress(MalformedFile, OSError):
                 words = parse(bank.text(names[each])).content if number < _LOOKED_INTO else ""
-            yield Item(each, help=one_line(words, 50) or None)
+            yield Item(each, help=truncate(words, 50) or None)
     if context.info_name in ("history", "restore"):
         from aiaml_server.cli.history import git_history  # noqa: PLC0415 (starts git)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aiaml_server.errors import MalformedFile
-from aiaml_server.settings import BASE, Settings
+from aiaml_server.settings import MEMORY_DIR, Settings
 from aiaml_server.sync import with_remote_in_use
-from aiaml_server.terminal import note
+from aiaml_server.terminal import notify
 
 if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank
@@ -39,10 +39,10 @@ def use_directory(path: str) -> None:
     """
     base = Settings.from_environ(os.environ).base
     chosen = Path(path).expanduser().absolute()
-    os.environ[BASE] = str(chosen)
+    os.environ[MEMORY_DIR] = str(chosen)
     if os.environ.get(REMOTE) and chosen.resolve() != base.resolve():
         del os.environ[REMOTE]
-        note(f"{REMOTE} is for {base}, so it is not used for {chosen}.")
+        notify(f"{REMOTE} is for {base}, so it is not used for {chosen}.")
 
 
 @contextmanager
@@ -53,7 +53,7 @@ def opened() -> Iterator[MemoryBank]:
     """
     from aiaml_server.bank import MemoryBank  # noqa: PLC0415 (a fifth of the start of a verb)
 
-    with closing(MemoryBank(settings(), lasting=False, told=note)) as bank:
+    with closing(MemoryBank(settings(), lasting=False, told=notify)) as bank:
         yield bank
 
 

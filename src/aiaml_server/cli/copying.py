@@ -14,13 +14,14 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
+from pkgutil import resolve_name
 from typing import Any
 
-from aiaml_server.errors import NotOurs, Nowhere
-from aiaml_server.files import check_own, open_own, own_directory, remove_own
+from aiaml_server.errors import NoStateDirectory, UnsafePath
+from aiaml_server.files import check_own, make_own_directory, open_own, remove_own
 from aiaml_server.server.greeting import LISTS, Greeting, begin_of
 from aiaml_server.storage.derived import cache_directory, key
-from aiaml_server.toolset import Manifest, at
+from aiaml_server.toolset import Manifest
 from aiaml_server.toolsets import OWN, manifest
 
 _PROCESSOR_SECONDS = 10  # one or two are needed
@@ -39,14 +40,14 @@ def copy_of(manifests: Sequence[Manifest]) -> Greeting | None:
     if not set(names) <= OWN.keys():
         return None
     settings = [f"{name}={value}" for name, value in sorted(_told(manifests).items())]
-    with suppress(Nowhere):
+    with suppress(NoStateDirectory):
         return Greeting(cache_directory(), key(), [*names, *settings])
     return None
 
 
 def _told(manifests: Sequence[Manifest]) -> dict[str, str]:
     """Return those settings of the environment that change what is answered first."""
-    told = {each.name for one in manifests for each in one.variables if each.told}
+    told = {each.name for one in manifests for each in one.settings if each.changes_tools}
     return {name: os.environ[name] for name in told if os.environ.get(name)}
 
 
@@ -56,9 +57,9 @@ def begin(greeting: Greeting, names: Sequence[str]) -> None:
 
     place = greeting.path.parent
     mark = greeting.path.with_suffix(".making")
-    with suppress(OSError, NotOurs):
-        own_directory(place)
-        check_own(place, directory=True, alone=True)
+    with suppress(OSError, UnsafePath):
+        make_own_directory(place)
+        check_own(place, directory=True, strict=True)
         if check_own(mark) and time.time() - mark.lstat().st_mtime > _SECONDS:
             remove_own(mark)
         os.close(open_own(mark, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
@@ -91,7 +92,7 @@ def main(names: Sequence[str]) -> int:
     except OSError:
         return 1
     finally:
-        with suppress(OSError, NotOurs):
+        with suppress(OSError, UnsafePath):
             remove_own(greeting.path.with_suffix(".making"))
     return 0
 
@@ -119,7 +120,10 @@ async def _answers(manifests: Sequence[Manifest]) -> dict[str, str]:
     from aiaml_server.server.protocol import Server  # noqa: PLC0415
 
     told = _told(manifests)
-    built = [at(each.build)(each.values(told))._replace(opened=nullcontext) for each in manifests]
+    built = [
+        resolve_name(each.build)(each.read_settings(told))._replace(lifespan=nullcontext)
+        for each in manifests
+    ]
     found: dict[str, str] = {}
     for version in (*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS):
         shaken = version in HANDSHAKE_PROTOCOL_VERSIONS

@@ -16,7 +16,7 @@ import click
 
 from aiaml_server.clients.launch import command
 from aiaml_server.doctor.conversation import Conversation, begun
-from aiaml_server.terminal import bold, dim, out, styled, wrapped
+from aiaml_server.terminal import bold, dim, echo, styled, wrap
 
 MEMORY: dict[str, Any] = {
     "agent": "claude",
@@ -36,40 +36,40 @@ def demo() -> int:
         with begun([sys.executable, "-m", "aiaml_server"], os.environ, place) as server:
             tools = ", ".join(server.tools())
             what = f"a server of version {server.version} with the tools {tools}"
-            out(wrapped(f"Connected to {what}."))
-            out("\nToday, one agent remembers:")
+            echo(wrap(f"Connected to {what}."))
+            echo("\nToday, one agent remembers:")
             stored = _call(server, "remember", MEMORY)
             _answered(stored["message"])
             asked = "Next week, another agent is asked for a place for dinner, and thinks first:"
-            out(wrapped(f"\n{asked}"))
+            echo(wrap(f"\n{asked}"))
             found = _call(server, "think", {"keywords": KEYWORDS})
             for hit in found:
                 words = ", ".join(hit["matching_keywords"])
                 _answered(f"{hit['id']}, score {hit['relevance_score']}: {words}")
-            out("\nThen it recalls what it found:")
+            echo("\nThen it recalls what it found:")
             for each in _call(server, "recall", {"memory_ids": [hit["id"] for hit in found]}):
                 _answered(each["content"])
         (path,) = (place / "base" / "files").glob(f"*_{stored['memory_id']}.md")
-        out(wrapped(f"\nAll there is on disk is files/{path.name}:"))
-        out(dim(wrapped(indent(path.read_text(encoding="utf-8").rstrip("\n"), "  "))))
+        echo(wrap(f"\nAll there is on disk is files/{path.name}:"))
+        echo(dim(wrap(indent(path.read_text(encoding="utf-8").rstrip("\n"), "  "))))
     took = time.perf_counter() - started
-    out(wrapped(f"\nDone in {took:.1f} s; the throw-away directory is gone.\n"))
-    out(wrapped(bold("To connect your agents:")))
-    out(f"  {_typed('install --all')}")
-    out(wrapped("Which there are, and what goes into any other by hand:"))
-    out(f"  {_typed('install --list')}")
-    out(f"  {_typed('install --print generic')}")
+    echo(wrap(f"\nDone in {took:.1f} s; the throw-away directory is gone.\n"))
+    echo(wrap(bold("To connect your agents:")))
+    echo(f"  {_typed('install --all')}")
+    echo(wrap("Which there are, and what goes into any other by hand:"))
+    echo(f"  {_typed('install --list')}")
+    echo(f"  {_typed('install --print generic')}")
     return 0
 
 
 def _call(server: Conversation, tool: str, arguments: dict[str, Any]) -> Any:
     given = ", ".join(f"{key}={json.dumps(value)}" for key, value in arguments.items())
-    out(wrapped(f"  {bold(tool)}({given})", 4))
+    echo(wrap(f"  {bold(tool)}({given})", 4))
     return server.call(tool, arguments)
 
 
 def _answered(text: str) -> None:
-    out(wrapped(f"  {styled('->', 'green')} {text}", 3))
+    echo(wrap(f"  {styled('->', 'green')} {text}", 3))
 
 
 def _typed(words: str) -> str:

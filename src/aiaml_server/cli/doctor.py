@@ -7,30 +7,30 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
+from pkgutil import resolve_name
 
 import click
 
 from aiaml_server.doctor.context import Context
 from aiaml_server.doctor.finding import Finding, Fix, guarded
-from aiaml_server.errors import said_by_system
+from aiaml_server.errors import os_reason
 from aiaml_server.format.invisible import marked_line
 from aiaml_server.terminal import (
-    DONE,
-    NOTHING,
-    REFUSED,
-    as_rows,
+    EXIT_FAILED,
+    EXIT_NOTHING,
+    EXIT_OK,
     confirm,
     dim,
-    note,
-    out,
-    out_rows,
-    passing,
+    echo,
+    echo_rows,
+    notify,
     plural,
+    rows_options,
+    show_status,
     styled,
-    wrapped,
-    yes,
+    wrap,
+    yes_option,
 )
-from aiaml_server.toolset import at
 
 # Each check's module in `doctor/`, which is imported when it is made, and its function there.
 CHECKS = {
@@ -53,7 +53,7 @@ CHECKS = {
     "server": "trial:server",
 }
 _COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}
-_CODES = {"ok": DONE, "warning": NOTHING, "error": REFUSED}
+_CODES = {"ok": EXIT_OK, "warning": EXIT_NOTHING, "error": EXIT_FAILED}
 _SHOWN = 10  # findings with the same remedy, on a screen
 _HANG = 20  # columns of level and check
 
@@ -62,8 +62,8 @@ _HANG = 20  # columns of level and check
 @click.argument("only", metavar="[CHECK]...", nargs=-1, type=click.Choice(list(CHECKS)))
 @click.option("--fix", "mend", is_flag=True, help="Mend what is safe to mend, after asking.")
 @click.option("--offline", is_flag=True, help="Do not ask the remote.")
-@yes
-@as_rows
+@yes_option
+@rows_options
 def doctor(only: tuple[str, ...], mend: bool, offline: bool, yes: bool, data: str) -> int:
     """Check everything, and say what to do.
 
@@ -88,7 +88,7 @@ def doctor(only: tuple[str, ...], mend: bool, offline: bool, yes: bool, data: st
     if not data:
         _summary(found, len(fixes) if not mend else 0)
     if mend and not fixes:
-        note("There is nothing that --fix may mend.")
+        notify("There is nothing that --fix may mend.")
     elif mend:
         fixed = _mended(fixes, ask=not yes)
         for number, each in enumerate(found):
@@ -96,15 +96,15 @@ def doctor(only: tuple[str, ...], mend: bool, offline: bool, yes: bool, data: st
                 said = f"{each.found}; mended"
                 found[number] = replace(each, level="ok", found=said, remedy="")
     if data:
-        out_rows([each.fields() for each in found], data)
-    return max((_CODES[each.level] for each in found), default=DONE)
+        echo_rows([each.fields() for each in found], data)
+    return max((_CODES[each.level] for each in found), default=EXIT_OK)
 
 
 def _findings(context: Context, names: Iterable[str], *, shown: bool) -> Iterator[Finding]:
     """Make checks, and show what each finds."""
     for name in names:
-        passing(f"{name} …")  # the finding goes over it
-        findings = guarded(name, at(f"aiaml_server.doctor.{CHECKS[name]}"), context)
+        show_status(f"{name} …")  # the finding goes over it
+        findings = guarded(name, resolve_name(f"aiaml_server.doctor.{CHECKS[name]}"), context)
         yield from _show(findings) if shown else findings
 
 
@@ -114,31 +114,31 @@ def _show(findings: Iterable[Finding]) -> Iterator[Finding]:
         count = 0
         for count, finding in enumerate(group, 1):
             if count <= _SHOWN:
-                line = wrapped(f"{level:7}  {finding.check:9}  {marked_line(finding.found)}", _HANG)
-                out(styled(line[:7], _COLOURS[level]) + line[7:])
+                line = wrap(f"{level:7}  {finding.check:9}  {marked_line(finding.found)}", _HANG)
+                echo(styled(line[:7], _COLOURS[level]) + line[7:])
             yield finding
         if count > _SHOWN:
-            out(f"{'':{_HANG}}… and {count - _SHOWN:,} more, which `--json` names")
+            echo(f"{'':{_HANG}}… and {count - _SHOWN:,} more, which `--json` names")
         if remedy:
-            out(dim(wrapped(f"{'':{_HANG}}{remedy}")))
+            echo(dim(wrap(f"{'':{_HANG}}{remedy}")))
 
 
 def _summary(found: list[Finding], fixes: int) -> None:
     counts = {level: sum(each.level == level for each in found) for level in ("error", "warning")}
     if not any(counts.values()):
         copied = any(each.check == "remote" and "has memories" in each.found for each in found)
-        note("\nAll is well." if copied else "\nNothing is wrong.")
+        notify("\nAll is well." if copied else "\nNothing is wrong.")
         return
     words = [plural(count, level) for level, count in counts.items() if count]
     more = f"; `aiaml doctor --fix` can mend {fixes} of them" if fixes else ""
-    note(wrapped(f"\n{' and '.join(words)}{more}.", err=True))
+    notify(wrap(f"\n{' and '.join(words)}{more}.", err=True))
 
 
 def _mended(fixes: list[Fix], *, ask: bool) -> list[Fix]:
     """Say what will be done, ask, do it; return what was done."""
-    note("\nThis will:")
+    notify("\nThis will:")
     for fix in fixes:
-        note(f"  {fix.what}")
+        notify(f"  {fix.what}")
     if ask:
         confirm("Go on?")
     done = []
@@ -146,8 +146,8 @@ def _mended(fixes: list[Fix], *, ask: bool) -> list[Fix]:
         try:
             fix.do()
         except OSError as error:
-            note(f"Not done: {fix.what}: {said_by_system(error)}")
+            notify(f"Not done: {fix.what}: {os_reason(error)}")
         else:
-            note(f"Done: {fix.what}")
+            notify(f"Done: {fix.what}")
             done.append(fix)
     return done

@@ -11,25 +11,25 @@ from aiaml_server.cli.history import Past
 from aiaml_server.cli.status import Told, still
 from aiaml_server.errors import AiamlError, MalformedFile
 from aiaml_server.format.memory import parse
-from aiaml_server.settings import Settings, without_password
+from aiaml_server.settings import Settings, hide_password
 from aiaml_server.sync import Problem, Status, once
 from aiaml_server.terminal import (
-    DONE,
-    INTERRUPTED,
-    REFUSED,
-    USAGE,
-    Ended,
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_USAGE,
+    Exit,
     bold,
     confirm,
-    joined,
-    note,
-    one_line,
-    out,
-    out_json,
-    passing,
+    echo,
+    echo_json,
+    join_words,
+    notify,
     plural,
-    width,
-    wrapped,
+    show_status,
+    terminal_width,
+    truncate,
+    wrap,
 )
 
 if TYPE_CHECKING:
@@ -57,11 +57,11 @@ def everywhere(ids: Sequence[str], *, yes: bool, dry_run: bool, json: bool) -> i
     """
     setting = settings()
     if not setting.sync:
-        raise Ended(_OFF, USAGE)
+        raise Exit(_OFF, EXIT_USAGE)
     meant = _meant(ids, setting)
     if dry_run:
         _answer(meant, None, [], setting, json=json)
-        return DONE
+        return EXIT_OK
     if not yes:
         _preview(meant, setting)
         confirm(f"Forget {plural(len(meant.ids), 'memory')} everywhere, for good?")
@@ -72,7 +72,7 @@ def everywhere(ids: Sequence[str], *, yes: bool, dry_run: bool, json: bool) -> i
     unread = (f"files/{name}, which cannot be read" for name in left)
     held = list(dict.fromkeys((*meant.plan.holders, *ours, *unread)))  # a tag is in both
     _answer(meant, after, held, setting, json=json)
-    return REFUSED if after.problem else DONE
+    return EXIT_FAILED if after.problem else EXIT_OK
 
 
 _BEGUN = (
@@ -102,7 +102,7 @@ def _meant(ids: Sequence[str], setting: Settings) -> Meant:
 
     with opened() as bank:
         known = bank.history()
-        passing("looking through the history …")
+        show_status("looking through the history …")
         pasts = list(
             {past.id: past for past in (_past(each, bank, known) for each in ids)}.values()
         )
@@ -120,18 +120,18 @@ def _meant(ids: Sequence[str], setting: Settings) -> Meant:
         return None
 
     takes = plan(setting.base, names, is_one)
-    passing()
+    show_status()
     return Meant(found, words, names, takes)
 
 
 def _past(memory_id: str, bank: MemoryBank, known: History) -> Past:
     try:
         return Past.of(memory_id, bank, known)
-    except Ended as error:
+    except Exit as error:
         if not bank.find(memory_id):
             raise
         said = f"the history has no version of it, so `aiaml forget {memory_id}` is enough"
-        raise Ended(f"memory {memory_id} is on this computer alone: {said}") from error
+        raise Exit(f"memory {memory_id} is on this computer alone: {said}") from error
 
 
 def _done(meant: Meant, setting: Settings) -> tuple[Status, list[str]]:
@@ -139,14 +139,14 @@ def _done(meant: Meant, setting: Settings) -> tuple[Status, list[str]]:
     try:
         after = once(setting, seconds=_PATIENCE, progress=told, erase=meant.plan.marks)
     except AiamlError as error:
-        raise Ended(f"it is not done: {Problem.of(error).sentence}", REFUSED) from error
+        raise Exit(f"it is not done: {Problem.of(error).sentence}", EXIT_FAILED) from error
     except KeyboardInterrupt as error:
         from aiaml_server.sync.forgetting.erasure import erased_in  # noqa: PLC0415
 
         begun = meant.plan.marks <= erased_in(setting.base)
-        raise Ended(_BEGUN if begun else "nothing was changed", INTERRUPTED) from error
+        raise Exit(_BEGUN if begun else "nothing was changed", EXIT_INTERRUPTED) from error
     finally:
-        passing()
+        show_status()
     with opened() as bank:
         return after, bank.erase(meant.plan.names, meant.plan.shared, meant.ids)
 
@@ -156,11 +156,11 @@ def _done(meant: Meant, setting: Settings) -> tuple[Status, list[str]]:
 
 def _preview(meant: Meant, setting: Settings) -> None:
     for identity, words in zip(meant.ids, meant.words, strict=True):
-        out(f"{bold(one_line(identity, 20))}  {one_line(words, max(width() - 24, 20))}")
-    out()
+        echo(f"{bold(truncate(identity, 20))}  {truncate(words, max(terminal_width() - 24, 20))}")
+    echo()
     for line in _takes(meant, setting):
-        out(wrapped(line))
-    out(wrapped("It cannot be undone. " + _BEYOND))
+        echo(wrap(line))
+    echo(wrap("It cannot be undone. " + _BEYOND))
 
 
 def _takes(meant: Meant, setting: Settings) -> list[str]:
@@ -169,10 +169,10 @@ def _takes(meant: Meant, setting: Settings) -> list[str]:
     changes = f"{plural(plan.commits, 'change')} in it will be rewritten"
     lines = [f"{versions} will be removed from the history, for which {changes}."]
     if copies := sorted(set(plan.names) - set(meant.names)):
-        lines.append(f"Among them are copies, or earlier names: {joined(copies)}.")
+        lines.append(f"Among them are copies, or earlier names: {join_words(copies)}.")
     if setting.remote:
-        who = f" (changes are by {joined([*plan.authors[:5]])})" if plan.authors else ""
-        where = without_password(setting.remote)
+        who = f" (changes are by {join_words([*plan.authors[:5]])})" if plan.authors else ""
+        where = hide_password(setting.remote)
         lines.append(
             f"{where} will be given the new history; every machine that uses it{who} follows at "
             "its next round."
@@ -186,23 +186,23 @@ def _answer(
     meant: Meant, after: Status | None, held: Sequence[str], setting: Settings, *, json: bool
 ) -> None:
     if json:
-        out_json(_fields(meant, after, held, setting))
+        echo_json(_fields(meant, after, held, setting))
         return
     if not after:
         _preview(meant, setting)
-        out("Nothing was changed.")
+        echo("Nothing was changed.")
         return
     counts = f"{plural(meant.plan.versions, 'version')}, {plural(meant.plan.commits, 'change')}"
-    out(wrapped(f"Forgot {plural(len(meant.ids), 'memory')} everywhere: {counts} rewritten."))
+    echo(wrap(f"Forgot {plural(len(meant.ids), 'memory')} everywhere: {counts} rewritten."))
     if after.trouble:
         how = "The next server or `aiaml sync` that reaches it removes them there. What to do:"
         still_there = f"The copy still has them: {after.trouble.sentence}."
-        out(wrapped(f"{still_there} {how} {after.trouble.remedy}"))
+        echo(wrap(f"{still_there} {how} {after.trouble.remedy}"))
     elif setting.remote:
-        out(wrapped("The copy has the new history; other machines follow at their next round."))
+        echo(wrap("The copy has the new history; other machines follow at their next round."))
     if held:
-        out(wrapped(still(held)))
-    note(_BEYOND)
+        echo(wrap(still(held)))
+    notify(_BEYOND)
 
 
 def _fields(

@@ -15,7 +15,16 @@ from aiaml_server.errors import MalformedFile, StoreError
 from aiaml_server.files import write_atomic
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.memory import Memory
-from aiaml_server.terminal import REFUSED, USAGE, Ended, as_json, note, out_bytes, out_json, plural
+from aiaml_server.terminal import (
+    EXIT_FAILED,
+    EXIT_USAGE,
+    Exit,
+    echo_bytes,
+    echo_json,
+    json_option,
+    notify,
+    plural,
+)
 
 if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank
@@ -41,7 +50,7 @@ FORMATS = {"jsonl": ".jsonl", "okf": ".okf.zip", "zip": ".zip", "book": ".md", "
 )
 @click.option("--force", "-f", is_flag=True, help="Replace FILE if it exists.")
 @filtered
-@as_json
+@json_option
 def export(target: str, form: str | None, by: str, force: bool, json: bool, **options: Any) -> None:
     """Write memories to one file, to keep, to read or to take along.
 
@@ -58,7 +67,7 @@ def export(target: str, form: str | None, by: str, force: bool, json: bool, **op
     """
     form = form or _format(target)
     if json and target == "-":
-        raise Ended("--json tells of a file; `--to -` writes the memories themselves", USAGE)
+        raise Exit("--json tells of a file; `--to -` writes the memories themselves", EXIT_USAGE)
     path = None if target == "-" else Path(target).resolve()
     wanted = Filter.of(**options)
     with opened() as bank:
@@ -66,13 +75,13 @@ def export(target: str, form: str | None, by: str, force: bool, json: bool, **op
         found = list(wanted.among(bank.newest()))
         if not found:
             why = "no memory is like that" if wanted else "there are no memories yet"
-            raise Ended(f"{why}; nothing was written")
+            raise Exit(f"{why}; nothing was written")
         data = _data(form, bank, found, by_topic=by == "topic")
         _write(path, data)
     if json:
-        out_json({"memories": len(found), "format": form, "file": str(path)})
+        echo_json({"memories": len(found), "format": form, "file": str(path)})
     elif path:
-        note(f"Wrote {plural(len(found), 'memory')} to {target}.")
+        notify(f"Wrote {plural(len(found), 'memory')} to {target}.")
 
 
 def write_before(target: str, bank: MemoryBank, found: Sequence[tuple[str, Memory]]) -> None:
@@ -84,7 +93,7 @@ def write_before(target: str, bank: MemoryBank, found: Sequence[tuple[str, Memor
     """
     form = Path(target).suffix.lower().removeprefix(".")
     if form not in ("jsonl", "zip"):
-        raise Ended(f"{target} must be a file that ends in .jsonl or .zip", USAGE)
+        raise Exit(f"{target} must be a file that ends in .jsonl or .zip", EXIT_USAGE)
     path = Path(target).resolve()
     _check_target(path, form, bank, remedy="name another")
     _write(path, _data(form, bank, found, by_topic=False))
@@ -97,7 +106,7 @@ def _format(target: str) -> str:
         if Path(target).name.lower().endswith(ending):
             return form
     endings = ", ".join(FORMATS.values())
-    raise Ended(f"{target} ends in none of {endings}; `--format` says what it is to be", USAGE)
+    raise Exit(f"{target} ends in none of {endings}; `--format` says what it is to be", EXIT_USAGE)
 
 
 def _check_target(path: Path | None, form: str, bank: MemoryBank, *, remedy: str) -> None:
@@ -105,13 +114,13 @@ def _check_target(path: Path | None, form: str, bank: MemoryBank, *, remedy: str
     own = bank.base.resolve()
     if path is None:
         if form in ("zip", "okf") and sys.stdout.isatty():
-            raise Ended("a zip is nothing for a terminal; `--to FILE` names a file", USAGE)
+            raise Exit("a zip is nothing for a terminal; `--to FILE` names a file", EXIT_USAGE)
     elif own in path.parents:
-        raise Ended(f"{path} lies in your memory directory; name a file elsewhere", USAGE)
+        raise Exit(f"{path} lies in your memory directory; name a file elsewhere", EXIT_USAGE)
     elif path.exists() and not path.is_file():
-        raise Ended(f"{path} is there and is no file; name another", REFUSED)
+        raise Exit(f"{path} is there and is no file; name another", EXIT_FAILED)
     elif path.exists() and remedy:
-        raise Ended(f"{path} is there already; {remedy}", REFUSED)
+        raise Exit(f"{path} is there already; {remedy}", EXIT_FAILED)
 
 
 def _data(
@@ -124,12 +133,12 @@ def _data(
         try:
             return [shapes.archive(bank.directory, [name for name, _ in found])]
         except (OSError, MalformedFile) as error:
-            raise Ended(f"a memory changed meanwhile ({error}); try again", REFUSED) from error
+            raise Exit(f"a memory changed meanwhile ({error}); try again", EXIT_FAILED) from error
     if form == "okf":
         try:
             return [shapes.bundle(found)]
         except MalformedFile as error:
-            raise Ended(f"{error}; nothing was written", REFUSED) from error
+            raise Exit(f"{error}; nothing was written", EXIT_FAILED) from error
     if form == "site":
         from aiaml_server.exchange import page  # noqa: PLC0415 (only this form's)
 
@@ -141,7 +150,7 @@ def _data(
 
 def _write(path: Path | None, data: Iterable[bytes]) -> None:
     if path is None:
-        out_bytes(data)
+        echo_bytes(data)
         return
     try:
         write_atomic(path, b"".join(data))

@@ -17,25 +17,25 @@ from aiaml_server.cli.show import fields, found_by, nothing
 from aiaml_server.errors import MalformedFile
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.memory import Memory, parse
-from aiaml_server.moments import present, timestamp
 from aiaml_server.rendering import visible
 from aiaml_server.terminal import (
-    USAGE,
-    Ended,
-    as_json,
-    broken,
-    columns,
+    EXIT_USAGE,
+    Exit,
     confirm,
     dim,
+    display_width,
+    echo,
+    echo_json,
     is_terminal,
-    joined,
-    out,
-    out_json,
+    join_words,
+    json_option,
     plural,
-    width,
-    wrapped,
-    yes,
+    terminal_width,
+    wrap,
+    wrap_line,
+    yes_option,
 )
+from aiaml_server.timestamps import format_timestamp, now_micros
 
 if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank
@@ -53,8 +53,8 @@ _NAMED = 8  # ids, or files, in one sentence
 )
 @click.option("--everywhere", is_flag=True, help="Out of the history too, on all machines.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be forgotten.")
-@yes
-@as_json
+@yes_option
+@json_option
 def forget(
     said: Sequence[str],
     target: str | None,
@@ -90,21 +90,21 @@ def forget(
         other = (
             "and neither a filter nor --export" if everywhere else "or a filter such as topic:food"
         )
-        raise Ended(f"it takes IDs, {other}; `aiaml forget --help` tells more", USAGE)
+        raise Exit(f"it takes IDs, {other}; `aiaml forget --help` tells more", EXIT_USAGE)
     with opened() as bank:
         texts = _texts_of(bank, wanted, ids)
         found = {name: parse(text) for name, text in texts.items()}
         if not found:
-            raise Ended(nothing(bank, wanted))
+            raise Exit(nothing(bank, wanted))
         if not json and (dry_run or not yes):
             _preview(list(found.values()), whole=bool(ids))
         if dry_run:
             if json:
                 memories = [fields(memory, name) for name, memory in found.items()]
-                out_json({"forgotten": 0, "memories": memories})
+                echo_json({"forgotten": 0, "memories": memories})
             else:
                 told = f"{plural(len(found), 'memory')} would be forgotten; nothing was changed."
-                out(wrapped(told))
+                echo(wrap(told))
             return None
         if not yes:
             confirm(f"Forget {plural(len(found), 'memory')}?")
@@ -113,8 +113,8 @@ def forget(
 
             write_before(target, bank, list(found.items()))
         if len(texts) > _NAMED and bank.commit() is not None:  # deletions by hand come before it
-            sleep(1 - present() % 1_000_000 / 1e6)
-        began = timestamp(present(), "seconds")
+            sleep(1 - now_micros() % 1_000_000 / 1e6)
+        began = format_timestamp(now_micros(), "seconds")
         kept = bank.forget(texts)
         there = bank.recall(memory.id for memory in found.values())
     twins = {memory_id for memory_id, memories in there.items() if memories}
@@ -142,17 +142,19 @@ def _preview(found: Sequence[Memory], *, whole: bool) -> None:
     if not whole:
         print_lines(found[:_PREVIEWED])
         if len(found) > _PREVIEWED:
-            out(f"… and {len(found) - _PREVIEWED:,} more.")
+            echo(f"… and {len(found) - _PREVIEWED:,} more.")
         return
     for memory in found:
         print_lines([memory])
         lines = [line for line in visible(memory).content.splitlines() if line.strip()]
-        if len(lines) > 1 or columns(memory.content) > width() // 3:
+        if len(lines) > 1 or display_width(memory.content) > terminal_width() // 3:
             for line in lines[:_SHOWN_LINES]:
-                for each in broken(f"    {line}".rstrip(), width()) if is_terminal() else [line]:
-                    out(each)
+                for each in (
+                    wrap_line(f"    {line}".rstrip(), terminal_width()) if is_terminal() else [line]
+                ):
+                    echo(each)
         if len(lines) > _SHOWN_LINES:
-            out(dim(f"    … and {plural(len(lines) - _SHOWN_LINES, 'more line')}"))
+            echo(dim(f"    … and {plural(len(lines) - _SHOWN_LINES, 'more line')}"))
 
 
 def _undo_of(kept: Mapping[str, Memory], twins: Collection[str], began: str) -> str:
@@ -175,7 +177,7 @@ def _answer(
     """Tell what was forgotten; `kept` is None where git took nothing."""
     missing = [name for name in found if name not in (kept or ())]
     if json:
-        out_json(
+        echo_json(
             {
                 "forgotten": len(found),
                 "memories": [fields(memory, name) for name, memory in found.items()],
@@ -185,19 +187,19 @@ def _answer(
             }
         )
         return
-    out(f"Forgot {plural(len(found), 'memory')}.")
+    echo(f"Forgot {plural(len(found), 'memory')}.")
     if target:
         again = f"aiaml import {_words([target])}"
-        out(wrapped(f"{target} has what they were: `{again}` adds it again."))
+        echo(wrap(f"{target} has what they were: `{again}` adds it again."))
     if undo:
         back = "it" if len(found) - len(missing) == 1 else "them"
-        out(wrapped(f"`{undo}` brings {back} back."))
+        echo(wrap(f"`{undo}` brings {back} back."))
     gone = "" if target else ": gone for good"
     if missing and kept is not None:
-        names = joined(missing[:_NAMED]) + (" and others" if len(missing) > _NAMED else "")
-        out(wrapped(f"The history does not have the last version of {names}{gone}."))
+        names = join_words(missing[:_NAMED]) + (" and others" if len(missing) > _NAMED else "")
+        echo(wrap(f"The history does not have the last version of {names}{gone}."))
     elif missing and not target:
-        out(wrapped("What the history does not have from before is gone for good."))
+        echo(wrap("What the history does not have from before is gone for good."))
 
 
 def _words(values: Iterable[str]) -> str:

@@ -17,35 +17,35 @@ from aiaml_server.errors import InvalidInput, MalformedFile
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.invisible import marked, marked_line
 from aiaml_server.format.memory import SHORTEST_ID, Memory, parse, parsed
-from aiaml_server.moments import minute
 from aiaml_server.rendering import title, visible
 from aiaml_server.storage.store import id_in
 from aiaml_server.terminal import (
-    DONE,
-    NOTHING,
-    REFUSED,
-    USAGE,
-    Ended,
-    as_json,
-    as_rows,
+    EXIT_FAILED,
+    EXIT_NOTHING,
+    EXIT_OK,
+    EXIT_USAGE,
+    Exit,
     bold,
-    broken,
-    columns,
     confirm,
     dim,
+    display_width,
+    echo,
+    echo_json,
+    echo_rows,
     is_terminal,
-    note,
-    one_line,
-    out,
-    out_json,
-    out_rows,
-    padded,
+    json_option,
+    notify,
+    pad,
     plural,
+    rows_options,
     styled,
+    terminal_width,
+    truncate,
     unstyled,
-    width,
-    yes,
+    wrap_line,
+    yes_option,
 )
+from aiaml_server.timestamps import format_minute
 
 if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank
@@ -66,7 +66,7 @@ _WORDS = 20  # columns that a change's words have at least
 @click.command("history")
 @click.argument("memory_id", metavar="ID")
 @click.option("--diff", "-d", "differences", is_flag=True, help="Show what each change was.")
-@as_rows
+@rows_options
 def history(memory_id: str, differences: bool, data: str) -> None:
     """Show every version that a memory has had, newest first.
 
@@ -87,20 +87,20 @@ def history(memory_id: str, differences: bool, data: str) -> None:
             text = past.text(change.after)
             is_present = text is not None and present[change.name] == text
             rows.append({**_fields(change), "present": is_present, "text": text})
-        out_rows(rows, data)
+        echo_rows(rows, data)
         return
-    who = max(columns(_who(change)) for change in past.changes)
+    who = max(display_width(_who(change)) for change in past.changes)
     for change in past.changes:
         words = _first_words(past.text(change.after or change.before))
-        head = f"{_when(change)}  {change.what:9}", padded(_who(change), who)
+        head = f"{_when(change)}  {change.what:9}", pad(_who(change), who)
         _out_row([(change.commit.oid[:_SHORT], bold), *((each, dim) for each in head)], words)
         if differences:
             for line in _difference(past.text(change.before), past.text(change.after)):
-                out(f"    {line}".rstrip())
+                echo(f"    {line}".rstrip())
     for name, text in present.items():
         if text is not None and text not in past.texts.values():
             told = f"files/{name} has changed since then; its version is not in the history yet."
-            note(dim(told))
+            notify(dim(told))
 
 
 # --- restore ------------------------------------------------------------------------------------
@@ -110,8 +110,8 @@ def history(memory_id: str, differences: bool, data: str) -> None:
 @click.argument("ids", metavar="[ID]...", nargs=-1)
 @click.option("--at", metavar="REV", help="The version of this revision, as `history` has it.")
 @click.option("--since", metavar="TIME", help="All that was forgotten since a date, or 2h, 7d ago.")
-@yes
-@as_json
+@yes_option
+@json_option
 def restore(ids: Sequence[str], at: str | None, since: str | None, yes: bool, json: bool) -> None:
     """Bring back an earlier version, or a forgotten memory.
 
@@ -128,7 +128,7 @@ def restore(ids: Sequence[str], at: str | None, since: str | None, yes: bool, js
       aiaml restore --since 2h
     """
     if bool(ids) == (since is not None) or (at and len(ids) != 1):
-        raise Ended("it takes IDs, or --since TIME; --at goes with one ID", USAGE)
+        raise Exit("it takes IDs, or --since TIME; --at goes with one ID", EXIT_USAGE)
     if since is not None or len(ids) > 1:
         _restore_forgotten(since, ids, json=json)
         return
@@ -147,9 +147,9 @@ def restore(ids: Sequence[str], at: str | None, since: str | None, yes: bool, js
         name = there or _free(bank, version.name, memory)
         if text == before:
             if json:
-                out_json([])
+                echo_json([])
             else:
-                out(f"Memory {memory.id} is already as it was {of}; nothing was changed.")
+                echo(f"Memory {memory.id} is already as it was {of}; nothing was changed.")
             return
         if not json:
             _show(memory, before, text, of)
@@ -160,17 +160,17 @@ def restore(ids: Sequence[str], at: str | None, since: str | None, yes: bool, js
     if json:
         _print_restored({name: text})
     else:
-        out(f"Restored memory {memory.id} as it was {of}.")
+        echo(f"Restored memory {memory.id} as it was {of}.")
         undo = "restore" if there else "forget"
-        out(f"`aiaml {undo} {shlex.quote(memory.id)}` takes it back.")
+        echo(f"`aiaml {undo} {shlex.quote(memory.id)}` takes it back.")
     if why := (held_back or {}).get(name):
-        note(f"It is kept here, because {why.sentence}.")
+        notify(f"It is kept here, because {why.sentence}.")
 
 
 def _print_restored(texts: Mapping[str, str]) -> None:
     from aiaml_server.cli.show import fields  # noqa: PLC0415 (nothing else here shows whole memories)
 
-    out_json([fields(parse(text), name) for name, text in texts.items()])
+    echo_json([fields(parse(text), name) for name, text in texts.items()])
 
 
 def _restore_forgotten(since: str | None, ids: Sequence[str], *, json: bool) -> None:
@@ -181,7 +181,7 @@ def _restore_forgotten(since: str | None, ids: Sequence[str], *, json: bool) -> 
         texts = _last_texts(known, ids, bank) if ids else _forgotten_texts(known, start, bank)
         if not texts:
             since_then = "no memory was forgotten since then, or all are there again"
-            raise Ended("none of these memories is forgotten" if ids else since_then)
+            raise Exit("none of these memories is forgotten" if ids else since_then)
         _restored(texts, bank, json=json)
 
 
@@ -196,10 +196,10 @@ def _restored(texts: Mapping[str, str], bank: MemoryBank, *, json: bool) -> None
     if json:
         _print_restored(texts)
     else:
-        out(f"Restored {plural(len(texts), 'memory')}.")
+        echo(f"Restored {plural(len(texts), 'memory')}.")
         ids = " ".join(shlex.quote(parse(text).id) for text in texts.values())
         if len(texts) <= _MANY:
-            out(f"`aiaml forget {ids}` takes it back.")
+            echo(f"`aiaml forget {ids}` takes it back.")
 
 
 def _last_texts(known: History, ids: Sequence[str], bank: MemoryBank) -> dict[str, str]:
@@ -341,7 +341,7 @@ def _version_before(past: Past, present: str | None) -> Version:
     for change, text in zip(past.changes[start:], texts[start:], strict=True):
         if text is not None and text != present:
             return Version(change.name, text, _moment(change))
-    raise Ended(f"there is no other version of memory {past.id}")
+    raise Exit(f"there is no other version of memory {past.id}")
 
 
 def _moment(change: Change) -> str:
@@ -353,18 +353,18 @@ def _parsed(text: str, of: str) -> Memory:
         text.encode()
         return parse(text)
     except (MalformedFile, UnicodeEncodeError) as error:
-        raise Ended(f"what stood there {of} is no memory: {error}", REFUSED) from error
+        raise Exit(f"what stood there {of} is no memory: {error}", EXIT_FAILED) from error
 
 
 def _show(memory: Memory, before: str | None, text: str, of: str) -> None:
-    out(f"Memory {bold(memory.id)} as it was {of}:")
-    out()
+    echo(f"Memory {bold(memory.id)} as it was {of}:")
+    echo()
     lines = marked(text).splitlines() if before is None else _difference(before, text)
     for line in lines[:_SHOWN_LINES]:
-        out(f"    {line}".rstrip())
+        echo(f"    {line}".rstrip())
     if len(lines) > _SHOWN_LINES:
-        out(dim(f"    … and {plural(len(lines) - _SHOWN_LINES, 'more line')}"))
-    out()
+        echo(dim(f"    … and {plural(len(lines) - _SHOWN_LINES, 'more line')}"))
+    echo()
 
 
 # --- log ----------------------------------------------------------------------------------------
@@ -380,7 +380,7 @@ def _show(memory: Memory, before: str | None, text: str, of: str) -> None:
     help="How many; 25 if not said.",
 )
 @click.option("--since", metavar="TIME", help="Only from then on: a date, or 90m, 12h, 7d, 2w ago.")
-@as_rows
+@rows_options
 def log(limit: int, since: str | None, data: str) -> int:
     """Show what came, changed and went lately, and from where.
 
@@ -399,14 +399,14 @@ def log(limit: int, since: str | None, data: str) -> int:
     titled = [each for row in shown for each in row[:_TITLED]]
     texts = known.texts(each.after or each.before for each in titled)
     if data:
-        out_rows([_row_fields(row, texts) for row in shown], data)
+        echo_rows([_row_fields(row, texts) for row in shown], data)
     else:
         _print_rows(shown, texts)
         if len(rows) > limit:
-            note(dim(f"There is more: `-n {limit * 4}` shows more of it."))
+            notify(dim(f"There is more: `-n {limit * 4}` shows more of it."))
         if not rows:
-            note("Nothing has come or gone since then." if since else "Nothing was stored yet.")
-    return DONE if rows else NOTHING
+            notify("Nothing has come or gone since then." if since else "Nothing was stored yet.")
+    return EXIT_OK if rows else EXIT_NOTHING
 
 
 def _start(since: str | None) -> float:
@@ -419,11 +419,11 @@ Row = Sequence["Change"]
 
 
 def _print_rows(rows: Sequence[Row], texts: dict[Entry, str]) -> None:
-    who = max((columns(_who(row[0])) for row in rows), default=0)
+    who = max((display_width(_who(row[0])) for row in rows), default=0)
     for row in rows:
         change = row[0]
         head = f"{_when(change)}  {change.what:9}", dim
-        by = padded(_who(change), who), dim
+        by = pad(_who(change), who), dim
         if len(row) > 1:
             told = [memory for each in row[:_TITLED] if (memory := _told(each, texts))]
             titles = " · ".join(filter(None, (title(memory.content) for memory in told)))
@@ -439,13 +439,13 @@ def _print_rows(rows: Sequence[Row], texts: dict[Entry, str]) -> None:
 def _out_row(head: Sequence[tuple[str, Callable[[str], str]]], words: str) -> None:
     """Print what is known of a change, and behind it, or on a narrow terminal below, its words."""
     line = "  ".join(style(text) for text, style in head)
-    room = width() - columns(unstyled(line)) - 2
+    room = terminal_width() - display_width(unstyled(line)) - 2
     if room < _WORDS and is_terminal():
         line = "  ".join(style(text.rstrip()) for text, style in head if text.strip())
-        out("\n".join(broken(line, width(), hang=2)))
-        out(f"  {one_line(words, width() - 2)}".rstrip())
+        echo("\n".join(wrap_line(line, terminal_width(), hang=2)))
+        echo(f"  {truncate(words, terminal_width() - 2)}".rstrip())
     else:
-        out(f"{line}  {one_line(words, max(room, _WORDS))}".rstrip())
+        echo(f"{line}  {truncate(words, max(room, _WORDS))}".rstrip())
 
 
 def _told(change: Change, texts: dict[Entry, str]) -> Memory | None:
@@ -471,7 +471,7 @@ def _row_fields(row: Row, texts: dict[Entry, str]) -> dict[str, Any]:
         **_fields(change),
         "id": memory.id if memory else id_in(change.name),
         "agent": memory.agent if memory else None,
-        "content": one_line(memory.content, 200) if memory else None,
+        "content": truncate(memory.content, 200) if memory else None,
         "memories": 1,
     }
 
@@ -525,7 +525,7 @@ class Past(NamedTuple):
                 there = [name for name, memory in found if memory.id == identity]
                 every = dict.fromkeys([*there, *(each.name for each in changes)])
                 return cls(identity, list(every), changes, texts)
-        raise Ended(_unknown(memory_id, known, there=bool(found)))
+        raise Exit(_unknown(memory_id, known, there=bool(found)))
 
     def text(self, entry: Entry | None) -> str | None:
         """Return what a file held."""
@@ -644,7 +644,7 @@ def _text(bank: MemoryBank, name: str) -> str | None:
     except FileNotFoundError:
         return None
     except MalformedFile as error:
-        raise Ended(f"files/{name} is no text ({error}): move it away first", REFUSED) from error
+        raise Exit(f"files/{name} is no text ({error}): move it away first", EXIT_FAILED) from error
 
 
 # --- how it is shown ----------------------------------------------------------------------------
@@ -652,13 +652,13 @@ def _text(bank: MemoryBank, name: str) -> str | None:
 
 def _when(change: Change) -> str:
     when = change.commit.when
-    return minute(when) if when else f"{'unknown time':16}"
+    return format_minute(when) if when else f"{'unknown time':16}"
 
 
 def _who(change: Change) -> str:
     if change.arrived is False:
         return "here"
-    name = one_line(change.machine or "", _LONGEST_NAME)
+    name = truncate(change.machine or "", _LONGEST_NAME)
     return ", ".join(filter(None, [name, "elsewhere" if change.arrived else ""]))
 
 

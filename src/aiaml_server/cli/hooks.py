@@ -42,19 +42,21 @@ def _in(variable: str, name: str) -> Callable[[Machine], Path]:
     return lambda machine: Path(machine.directory(variable, machine.home / name))
 
 
-_ALIKE = {"start": ("SessionStart", ""), "prompt": ("UserPromptSubmit", "")}
+_ALIKE = {"session_start": ("SessionStart", ""), "prompt": ("UserPromptSubmit", "")}
 _EDITS = {name: (event, "Edit|Write|MultiEdit") for name, event in
-          (("before", "PreToolUse"), ("after", "PostToolUse"))}  # fmt: skip
+          (("before_edit", "PreToolUse"), ("after_edit", "PostToolUse"))}  # fmt: skip
 HOSTS = {
     "claude-code": Host(_in("CLAUDE_CONFIG_DIR", ".claude"), "settings.json", {**_ALIKE, **_EDITS}),
     "codex": Host(_in("CODEX_HOME", ".codex"), "hooks.json", _ALIKE),
     "gemini": Host(
         lambda machine: Path(machine.directory("GEMINI_CLI_HOME", machine.home) / ".gemini"),
         "settings.json",
-        {"start": ("SessionStart", ""), "prompt": ("BeforeAgent", "")},
+        {"session_start": ("SessionStart", ""), "prompt": ("BeforeAgent", "")},
         timeout=1000 * SECONDS,
     ),
-    "cursor": Host(_in("", ".cursor"), "hooks.json", {"start": ("sessionStart", "")}, "plain"),
+    "cursor": Host(
+        _in("", ".cursor"), "hooks.json", {"session_start": ("sessionStart", "")}, "plain"
+    ),
     "copilot": Host(_in("COPILOT_HOME", ".copilot"), "hooks/aiaml{}.json", _ALIKE, "ours"),
     "opencode": Host(
         lambda machine: Path(machine.xdg / "opencode"),
@@ -79,7 +81,7 @@ def hooked(client: Client, machine: Machine, base: str, toolset: str) -> Change:
     path = _file(host, machine, toolset)
     words = _words(path, base, client.name, toolset)
     default = toolset == toolsets.DEFAULT
-    told = ("start", "prompt") if default else toolsets.manifest(toolset).hooks
+    told = ("session_start", "prompt") if default else toolsets.manifest(toolset).hooks
     events = {name: host.events[name] for name in told if name in host.events}
     if not events:
         raise ConfigError(path, f"{toolset} tells nothing at what {client.title} starts hooks for")
@@ -200,7 +202,7 @@ export const Aiaml = async ({ directory }) => {
       if (!typed.length) return
       const said = { session_id: input.sessionID, cwd: directory }
       const texts = []
-      if (events.includes("start") && !begun.has(input.sessionID)) {
+      if (events.includes("session_start") && !begun.has(input.sessionID)) {
         texts.push(await told({ ...said, hook_event_name: "SessionStart", source: "startup" }))
       }
       begun.add(input.sessionID)

@@ -17,27 +17,27 @@ from aiaml_server.exchange.found import Skip
 from aiaml_server.exchange.kinds import KINDS, READERS, Reading, detect, others
 from aiaml_server.exchange.records import Fields, fields_of
 from aiaml_server.format.memory import Memory, checked_user, usual_user
-from aiaml_server.moments import minute
 from aiaml_server.rendering import visible
 from aiaml_server.terminal import (
-    DONE,
-    NOTHING,
-    REFUSED,
-    USAGE,
-    Ended,
-    as_json,
+    EXIT_FAILED,
+    EXIT_NOTHING,
+    EXIT_OK,
+    EXIT_USAGE,
+    Exit,
     confirm,
     counted,
     dim,
-    note,
-    one_line,
-    out,
-    out_json,
+    echo,
+    echo_json,
+    json_option,
+    notify,
     plural,
     progress,
-    wrapped,
-    yes,
+    truncate,
+    wrap,
+    yes_option,
 )
+from aiaml_server.timestamps import format_minute
 
 if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank
@@ -82,8 +82,8 @@ _TOGETHER_SIZE = 16 * 1024 * 1024  # characters of them
 )
 @click.option("--changed", is_flag=True, help="Also add notes that changed since an import.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@yes
-@as_json
+@yes_option
+@json_option
 def import_(
     sources: Sequence[Path],
     kind: str | None,
@@ -118,7 +118,7 @@ def import_(
         own = bank.base.resolve()
         for source in (each.resolve() for each in sources if each != Path("-")):
             if own.exists() and any(map(own.samefile, (source, *source.parents))):
-                raise Ended(f"{source} lies in your own memory directory, {own}", USAGE)
+                raise Exit(f"{source} lies in your own memory directory, {own}", EXIT_USAGE)
         shown = [
             "the standard input" if each == Path("-") else str(each.resolve()) for each in sources
         ]
@@ -143,10 +143,10 @@ def import_(
         wanted = bool(plan.additions) and not dry_run and (yes or (not json and _agreed()))
         added = _add(bank, plan.additions) if wanted else []
     if json:
-        out_json(_as_json(plan, added, done=wanted))
+        echo_json(_as_json(plan, added, done=wanted))
     elif wanted:
-        out(f"Added {plural(len(added), 'memory')}.")
-    return DONE if wanted or dry_run or (plan.there and not plan.additions) else NOTHING
+        echo(f"Added {plural(len(added), 'memory')}.")
+    return EXIT_OK if wanted or dry_run or (plan.there and not plan.additions) else EXIT_NOTHING
 
 
 def _remark_likely(bank: MemoryBank, plan: Plan) -> None:
@@ -188,7 +188,7 @@ def _reachable(sources: Sequence[Path], scratch: Path) -> tuple[list[Path], list
                 source, left_out = unpacked(source, below)
                 skips += left_out
         except ValueError as error:
-            raise Ended(f"{given}: {error}", REFUSED) from error
+            raise Exit(f"{given}: {error}", EXIT_FAILED) from error
         found.append(source)
     return found, skips
 
@@ -199,13 +199,13 @@ def _kind(source: Path, fields: Fields | None, shown: str) -> str:
         return "json"
     if kind is None:
         known = ", ".join(KINDS)
-        raise Ended(f"{shown}: cannot tell what this is; `--from KIND` says it: {known}", USAGE)
+        raise Exit(f"{shown}: cannot tell what this is; `--from KIND` says it: {known}", EXIT_USAGE)
     return kind
 
 
 def _agreed() -> bool:
     if sys.stdin is None or not sys.stdin.isatty():
-        note("Nothing was added: there is no terminal to ask on, and `--yes` says yes.")
+        notify("Nothing was added: there is no terminal to ask on, and `--yes` says yes.")
         return False
     confirm("Add them?")
     return True
@@ -230,7 +230,7 @@ def _add(bank: MemoryBank, additions: Sequence[Addition]) -> list[Memory]:
             f"Stopped before the end: {len(added):,} of {plural(len(additions), 'memory')} were "
             "added, each whole. Run it again, and it brings the rest."
         )
-        note(wrapped(said, err=True))
+        notify(wrap(said, err=True))
         raise
     return added
 
@@ -246,9 +246,9 @@ def _preview(
     given: Fields | None,
 ) -> None:
     for name, source, kind in zip(shown, sources, kinds, strict=True):
-        out(wrapped(f"{name}: {KINDS[kind]}", 2))
+        echo(wrap(f"{name}: {KINDS[kind]}", 2))
         if kind == "json":
-            out(wrapped(f"  {fields_of(source, given)}; other fields are kept as properties", 2))
+            echo(wrap(f"  {fields_of(source, given)}; other fields are kept as properties", 2))
     _some("New:", [_line(addition) for addition in plan.additions[:_SHOWN]], len(plan.additions))
     _some("Changed since they were imported (`--changed` adds them as new):", plan.changed)
     _some("Known under another name:", [f"{now}, before {then}" for now, then in plan.renamed])
@@ -257,7 +257,7 @@ def _preview(
     if plan.additions:
         agents = sorted({addition.memory.agent for addition in plan.additions})
         users = sorted({addition.memory.user for addition in plan.additions})
-        out(wrapped(f"\nBy {_names(agents)}, about {_names(users)}."))
+        echo(wrap(f"\nBy {_names(agents)}, about {_names(users)}."))
     partly = len({part.place for part in plan.partly})
     counts = (
         f"{'' if plan.additions else chr(10)}{plural(len(plan.additions), 'new memory')}, "
@@ -265,25 +265,25 @@ def _preview(
         f"{len(plan.there):,} already there, {len(plan.changed):,} changed, "
         f"{len(plan.skips):,} skipped."
     )
-    out(wrapped(counts))
+    echo(wrap(counts))
 
 
 def _line(addition: Addition) -> str:
     memory = visible(addition.memory)
     remark = f" ({addition.remark})" if addition.remark else ""
     topics = ", ".join(memory.topics)
-    return f"{minute(memory.timestamp)[:10]:10} {addition.place} [{topics}]{remark}"
+    return f"{format_minute(memory.timestamp)[:10]:10} {addition.place} [{topics}]{remark}"
 
 
 def _some(title: str, lines: Sequence[str], number: int = 0) -> None:
     number = number or len(lines)
     if not lines:
         return
-    out(wrapped(f"\n{title}"))
+    echo(wrap(f"\n{title}"))
     for line in lines[:_SHOWN]:
-        out(wrapped(f"  {one_line(line, 200)}", 2))
+        echo(wrap(f"  {truncate(line, 200)}", 2))
     if number > _SHOWN:
-        out(dim(f"  … and {number - _SHOWN:,} more; `--json` has all"))
+        echo(dim(f"  … and {number - _SHOWN:,} more; `--json` has all"))
 
 
 def _names(names: Sequence[str]) -> str:

@@ -18,20 +18,20 @@ from aiaml_server.cli.context import use_directory
 from aiaml_server.clients import CLIENTS, Change, Client, ConfigError, Connection, launch
 from aiaml_server.clients.entry import ENTRY, machine
 from aiaml_server.errors import InvalidSetting
-from aiaml_server.settings import BASE, Settings
+from aiaml_server.settings import MEMORY_DIR, Settings
 from aiaml_server.terminal import (
-    DONE,
-    NOTHING,
-    REFUSED,
-    as_rows,
+    EXIT_FAILED,
+    EXIT_NOTHING,
+    EXIT_OK,
     bold,
     dim,
-    joined,
-    note,
-    out,
-    out_rows,
+    echo,
+    echo_rows,
+    join_words,
+    notify,
+    rows_options,
     styled,
-    wrapped,
+    wrap,
 )
 from aiaml_server.toolsets import DEFAULT
 
@@ -88,7 +88,7 @@ in_project = click.option(
 @in_project
 @with_hooks
 @dry_run
-@as_rows
+@rows_options
 def install(
     names: Sequence[str],
     everything: bool,
@@ -148,14 +148,14 @@ def install(
     here = machine()
     wanted = _named(names, project) or _found(here)
     if not wanted:
-        note("No client was found here; `aiaml install --list` shows where each was looked for.")
-        return NOTHING
+        notify("No client was found here; `aiaml install --list` shows where each was looked for.")
+        return EXIT_NOTHING
 
     def one(client: Client) -> int:
         if required:
             client = replace(client, extras={**client.extras, "required": True})
         if client.form == "yaml":
-            note(wrapped(f"{client.title} is connected by hand: AIAML edits no YAML.", 2))
+            notify(wrap(f"{client.title} is connected by hand: AIAML edits no YAML.", 2))
             return _print(client.name, variables)
         if project:
             return _connect_project(client, here, served, dry_run)
@@ -197,11 +197,11 @@ def _connect_own(
         if other.is_replaced:  # with all that was set for it
             raise ConfigError(path, f"{client.title} {other.what}", other.remedy)
     more = dict(variables)
-    if not only and toolsets.VARIABLE.name in variables and ENTRY in there:
-        had = there[ENTRY].get(toolsets.VARIABLE.name) or DEFAULT
-        both = f"{had},{variables[toolsets.VARIABLE.name]}"
-        more[toolsets.VARIABLE.name] = ",".join(toolsets.known(toolsets.OPTION, both))
-    change = clients.connect(client, here, launch.command(_packages(more)), more)
+    if not only and toolsets.TOOLSETS.name in variables and ENTRY in there:
+        had = there[ENTRY].get(toolsets.TOOLSETS.name) or DEFAULT
+        both = f"{had},{variables[toolsets.TOOLSETS.name]}"
+        more[toolsets.TOOLSETS.name] = ",".join(toolsets.known(toolsets.OPTION, both))
+    change = clients.connect(client, here, launch.command(), more)
     installed = clients.located(client, here)[1]
     return _connect(change, ENTRY, installed, more, dry_run, there)
 
@@ -210,27 +210,22 @@ def _connect_project(
     client: Client, here: clients.Machine, served: Sequence[str], dry_run: bool
 ) -> int:
     """Put an entry for each toolset into a project's file, with nothing of this computer in it."""
-    worst = DONE
+    worst = EXIT_OK
     _, own = clients.connected(BY_NAME[client.name], here)
     for each in toolsets.known(toolsets.OPTION, ",".join(served)) if served else [DEFAULT]:
         name, variables = ENTRY, dict[str, str]()
         if each != DEFAULT:  # which each has an entry of its own here
             name = f"{ENTRY}-{each}"
-            variables[toolsets.VARIABLE.name] = each
-        command = launch.anywhere(_packages(variables))
+            variables[toolsets.TOOLSETS.name] = each
+        command = launch.anywhere()
         variables |= launch.compiled(command)
         change = clients.connect(client, here, command, variables, name)
         worst = max(worst, _connect(change, name, True, variables, dry_run))
         aside = ", ".join(key for key in own.get(name, {}) if key not in launch.COMPILED)
         if aside and change.new:
             here_too = "Here it may stand in place of your own entry"
-            out(wrapped(f"  {here_too}, with {aside} of it unused"))
+            echo(wrap(f"  {here_too}, with {aside} of it unused"))
     return worst
-
-
-def _packages(variables: Mapping[str, str]) -> list[str]:
-    """Return the packages of others that an entry with these variables needs."""
-    return toolsets.packages(variables.get(toolsets.VARIABLE.name, "").split(","))
 
 
 def _get_ready(variables: Mapping[str, str]) -> None:
@@ -250,7 +245,7 @@ def _get_ready(variables: Mapping[str, str]) -> None:
 @in_project
 @with_hooks
 @dry_run
-@as_rows
+@rows_options
 def uninstall(
     names: Sequence[str],
     everything: bool,
@@ -284,8 +279,8 @@ def uninstall(
     if everything:
         names = [one.client.name for one in clients.connections(here) if one.connected]
     if not names:
-        note("No client is connected.")
-        return NOTHING
+        notify("No client is connected.")
+        return EXIT_NOTHING
 
     def one(client: Client) -> int:
         codes = []
@@ -294,8 +289,8 @@ def uninstall(
             changes = clients.disconnect(client, here, name)
             codes += [_saved(change, "is disconnected", dry_run) for change in changes]
         if not codes:
-            note(f"{client.title} is not connected.")
-        return max(codes, default=NOTHING)
+            notify(f"{client.title} is not connected.")
+        return max(codes, default=EXIT_NOTHING)
 
     return _each(_named(names, project), one)
 
@@ -310,7 +305,7 @@ def _hooks(names: Sequence[str], more: object, dry_run: bool, served: Sequence[s
 
     if more or not names or any(name not in HOSTS for name in names):
         raise click.UsageError(
-            f"--hooks goes alone with clients that are named: {joined([*HOSTS])}"
+            f"--hooks goes alone with clients that are named: {join_words([*HOSTS])}"
         )
     for each in toolsets.chosen(served, {}) if served else ():
         if each.name != DEFAULT and not each.hooks:
@@ -323,8 +318,8 @@ def _hooks(names: Sequence[str], more: object, dry_run: bool, served: Sequence[s
         changes = [each for each in unhooked(client, here) if each.before != each.after]
         codes = [_saved(each, "has no hooks of AIAML any more", dry_run) for each in changes]
         if not codes:
-            note(f"{client.title} has no hooks of AIAML.")
-        return max(codes, default=NOTHING)
+            notify(f"{client.title} has no hooks of AIAML.")
+        return max(codes, default=EXIT_NOTHING)
 
     return _each(_named(names, None), one)
 
@@ -337,24 +332,24 @@ def _hook(client: Client, here: clients.Machine, served: Sequence[str], dry_run:
     """
     from aiaml_server.cli.hooks import hooked  # noqa: PLC0415 (a verb's rare half)
 
-    worst, base = DONE, os.environ.get(BASE) or _base_of(client, here)
+    worst, base = EXIT_OK, os.environ.get(MEMORY_DIR) or _base_of(client, here)
     for each in served:
         change = hooked(client, here, base, each)
         if change.before == change.after:
-            note(wrapped(f"{client.title} has its hooks already: {change.path}", 2))
+            notify(wrap(f"{client.title} has its hooks already: {change.path}", 2))
             continue
         worst = max(worst, _saved(change, "has hooks", dry_run))
     if not dry_run:
         where = f" in {base}" if base else ""
         said = f"A new session is told what is remembered{where}; AIAML_HOOKS=false turns it off"
-        out(wrapped(f"  {said}"))
+        echo(wrap(f"  {said}"))
     return worst
 
 
 def _base_of(client: Client, here: clients.Machine) -> str:
     """Return the directory that a client's entry serves; empty for the usual one."""
     _, there = clients.connected(client, here)
-    return there.get(ENTRY, {}).get(BASE, "")
+    return there.get(ENTRY, {}).get(MEMORY_DIR, "")
 
 
 def _saved(change: Change, done: str, dry_run: bool) -> int:
@@ -362,10 +357,10 @@ def _saved(change: Change, done: str, dry_run: bool) -> int:
     if dry_run:
         return _show(change)
     kept = clients.save(change)
-    out(wrapped(f"{bold(change.client.title)} {done}: {change.path}", 2))
+    echo(wrap(f"{bold(change.client.title)} {done}: {change.path}", 2))
     if kept:
-        out(wrapped(f"  as it was, the file is kept in {kept}"))
-    return DONE
+        echo(wrap(f"  as it was, the file is kept in {kept}"))
+    return EXIT_OK
 
 
 def _named(names: Sequence[str], project: Path | None) -> list[Client]:
@@ -383,13 +378,13 @@ def _named(names: Sequence[str], project: Path | None) -> list[Client]:
 
 def _each(wanted: Sequence[Client], one: Callable[[Client], int]) -> int:
     """Do one after the other, also after a failure; return the worst exit code."""
-    worst = DONE
+    worst = EXIT_OK
     for client in wanted:
         try:
             code = one(client)
         except ConfigError as error:
-            note(f"{client.title}: {error}. Nothing was changed there.")
-            code = REFUSED
+            notify(f"{client.title}: {error}. Nothing was changed there.")
+            code = EXIT_FAILED
         worst = max(worst, code)
     return worst
 
@@ -404,36 +399,36 @@ def _connect(
 ) -> int:
     client, had = change.client, there.get(entry, {})
     if change.before == change.after:
-        out(wrapped(f"{bold(client.title)} is already connected: {change.path}", 2))
+        echo(wrap(f"{bold(client.title)} is already connected: {change.path}", 2))
         _tell_besides(client)
-        return DONE
+        return EXIT_OK
     if dry_run:
         return _show(change)
     kept = clients.save(change)
     _get_ready(variables)
     anew = "" if change.new else " anew"
-    out(wrapped(f"{bold(client.title)} is connected{anew}: {change.path}", 2))
+    echo(wrap(f"{bold(client.title)} is connected{anew}: {change.path}", 2))
     if not installed:
         missing = f"  {client.title} was not found here; it will read this once it is installed"
-        out(wrapped(missing))
+        echo(wrap(missing))
     for name, value in variables.items():
         before = f", before: {_masked(had[name])}" if had.get(name, value) != value else ""
-        out(f"  with {name}={_masked(value)}{before}")
+        echo(f"  with {name}={_masked(value)}{before}")
     if change.kept:
-        out(f"  {joined(change.kept)} as before")
+        echo(f"  {join_words(change.kept)} as before")
     if kept:
-        out(wrapped(f"  as it was, the file is kept in {kept}"))
-    if names := variables.get(toolsets.VARIABLE.name):
+        echo(wrap(f"  as it was, the file is kept in {kept}"))
+    if names := variables.get(toolsets.TOOLSETS.name):
         only = "; with --only, what is named and no other" if "," in names else ""
-        out(wrapped(f"  it serves {joined(names.split(','))}{only}"))
+        echo(wrap(f"  it serves {join_words(names.split(','))}{only}"))
     _tell_besides(client)
-    out(wrapped(f"  {client.then.format(name=entry)}"))
-    return DONE
+    echo(wrap(f"  {client.then.format(name=entry)}"))
+    return EXIT_OK
 
 
 def _tell_besides(client: Client) -> None:
     for other in clients.besides(client, machine()):
-        out(wrapped(f"  {client.title} {other.what}: {other.remedy}"))
+        echo(wrap(f"  {client.title} {other.what}: {other.remedy}"))
 
 
 def _show(change: Change) -> int:
@@ -447,9 +442,9 @@ def _show(change: Change) -> int:
         shown = _masked(line)
         if len(shown) > _SHOWN:
             shown = f"{shown[:_SHOWN]}… ({len(shown):,} characters)"
-        out(styled(shown, {"+": "green", "-": "red"}.get(line[0])))
-    note(dim("Nothing was written."))
-    return DONE
+        echo(styled(shown, {"+": "green", "-": "red"}.get(line[0])))
+    notify(dim("Nothing was written."))
+    return EXIT_OK
 
 
 def _lines(data: bytes | None) -> list[str]:
@@ -458,33 +453,33 @@ def _lines(data: bytes | None) -> list[str]:
 
 def _print(name: str, variables: Mapping[str, str]) -> int:
     client = BY_NAME.get(name)
-    text = clients.snippet(client, launch.command(_packages(variables)), variables)
-    out(_masked(text).rstrip("\n"))
+    text = clients.snippet(client, launch.command(), variables)
+    echo(_masked(text).rstrip("\n"))
     if client:
         try:
-            note(dim(f"This goes into {clients.located(client, machine())[0]}"))
+            notify(dim(f"This goes into {clients.located(client, machine())[0]}"))
         except (ConfigError, InvalidSetting) as error:
-            note(dim(str(error)))
+            notify(dim(str(error)))
     if _masked(text) != text:
-        note("A password is not shown: put it in place of ***.")
-    return DONE
+        notify("A password is not shown: put it in place of ***.")
+    return EXIT_OK
 
 
 def _list(data: str) -> int:
     found = clients.connections(machine())
     if data:
-        out_rows([_fields(one) for one in found], data)
-        return DONE
+        echo_rows([_fields(one) for one in found], data)
+        return EXIT_OK
     for one in found:
         state = "connected" if one.connected else "not connected" if one.installed else "not found"
         which = f", as {one.name}" if one.connected and one.name != ENTRY else ""
         line = f"{one.client.name:15}  {state:13}  {one.path}{which}"
-        out(wrapped(line if one.installed else dim(line), 2))
+        echo(wrap(line if one.installed else dim(line), 2))
         for problem in one.problems:
-            out(wrapped(f"  {problem}"))
+            echo(wrap(f"  {problem}"))
         for other in clients.besides(one.client, machine()) if one.name == ENTRY else ():
-            out(wrapped(f"  it {other.what}: {other.remedy}"))
-    return DONE
+            echo(wrap(f"  it {other.what}: {other.remedy}"))
+    return EXIT_OK
 
 
 def _fields(one: Connection) -> dict[str, Any]:
@@ -523,7 +518,7 @@ def _variables(environ: Mapping[str, str], served: Sequence[str]) -> dict[str, s
     if settings.remote_error:
         raise settings.remote_error
     manifests = toolsets.chosen(served, environ)
-    theirs = {each.name: each for manifest in manifests for each in manifest.variables}
+    theirs = {each.name: each for manifest in manifests for each in manifest.settings}
     for name, variable in theirs.items():
         if environ.get(name):
             variable.value(environ)
@@ -532,10 +527,10 @@ def _variables(environ: Mapping[str, str], served: Sequence[str]) -> dict[str, s
         for name, value in sorted(environ.items())
         if (name.startswith("AIAML_") or name in theirs) and value and name != "AIAML_LAUNCHER"
     }
-    if BASE in found:
-        found[BASE] = str(settings.base)
+    if MEMORY_DIR in found:
+        found[MEMORY_DIR] = str(settings.base)
     if served:
-        found[toolsets.VARIABLE.name] = ",".join(manifest.name for manifest in manifests)
+        found[toolsets.TOOLSETS.name] = ",".join(manifest.name for manifest in manifests)
     return found | launch.compiled(launch.command())
 
 

@@ -12,13 +12,13 @@ from aiaml_server.cli.show import found_by
 from aiaml_server.errors import AiamlError, StoreError
 from aiaml_server.settings import Settings
 from aiaml_server.sync import once
-from aiaml_server.terminal import REFUSED, Ended, as_json, note, out, out_json, plural
+from aiaml_server.terminal import EXIT_FAILED, Exit, echo, echo_json, json_option, notify, plural
 
 
 @click.command("keep-local")
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 @click.option("--undo", is_flag=True, help="Let them travel again.")
-@as_json
+@json_option
 def keep_local(ids: Sequence[str], undo: bool, json: bool) -> None:
     """Keep memories on this computer: they travel no more.
 
@@ -43,22 +43,22 @@ def keep_local(ids: Sequence[str], undo: bool, json: bool) -> None:
             for name in names:
                 guard.keep_local(setting.base, name)
     except guard.Untold as error:
-        raise Ended(f"{error}: {error.remedy}", REFUSED) from error
+        raise Exit(f"{error}: {error.remedy}", EXIT_FAILED) from error
     except OSError as error:
         raise StoreError("write", setting.base / guard.KEEP_LOCAL, error) from error
     if undo:
         if not any(undone):
-            raise Ended("not kept here by this verb; a line in .gitignore may name it")
+            raise Exit("not kept here by this verb; a line in .gitignore may name it")
         if json:
             let_in = [name for name, done in zip(names, undone, strict=True) if done]
-            out_json({"kept_local": [], "let_in": let_in})
+            echo_json({"kept_local": [], "let_in": let_in})
             return
-        out(f"{plural(sum(undone), 'memory')} let travel again.")
+        echo(f"{plural(sum(undone), 'memory')} let travel again.")
         return
     if json:
-        out_json({"kept_local": names, "let_in": []})
+        echo_json({"kept_local": names, "let_in": []})
     else:
-        out(f"{plural(len(names), 'memory')} kept on this computer.")
+        echo(f"{plural(len(names), 'memory')} kept on this computer.")
     known = set()  # of these files, those that some commit has
     with suppress(AiamlError):
         known = {change.name for change in History(setting.base).of({*names}.__contains__)}
@@ -68,7 +68,7 @@ def keep_local(ids: Sequence[str], undo: bool, json: bool) -> None:
             if len(known) == len(names) == 1
             else f"what {plural(len(known), 'memory')} had"
         )
-        note(
+        notify(
             f"The history keeps {what} until now, here and wherever it was sent. `aiaml forget "
             "--everywhere` would remove that, and the memory."
         )

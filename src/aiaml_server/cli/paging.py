@@ -15,7 +15,7 @@ from click.exceptions import Exit
 from aiaml_server.cli.ending import Signalled
 from aiaml_server.settings import PAGER
 from aiaml_server.storage import programs
-from aiaml_server.terminal import is_seen, shown_by
+from aiaml_server.terminal import is_interactive, shown_by
 
 PAGED = ("list", "show", "search", "topics", "stats", "log", "history")
 """The verbs whose answers may be long."""
@@ -27,7 +27,7 @@ def paged() -> Iterator[None]:
 
     What the person does not look at any more is no error.
     """
-    words = _pager() if is_seen() else []
+    words = _pager() if is_interactive() else []
     if not words:
         yield
         return

@@ -15,7 +15,7 @@ from aiaml_server.cli.context import opened
 from aiaml_server.cli.filtering import Part
 from aiaml_server.cli.rows import Layout
 from aiaml_server.format.filters import as_word
-from aiaml_server.terminal import Ended, ask, dim, note, out
+from aiaml_server.terminal import Exit, dim, echo, notify, prompt
 
 
 def choose(names: Sequence[str], part: Part) -> None:
@@ -29,11 +29,11 @@ def choose(names: Sequence[str], part: Part) -> None:
         if not pages.ids:
             pages.list()
         keys = f"3 shows, e 3 edits, f 3 forgets, words narrow, {pages.enter}, q leaves"
-        note(dim(keys))
+        notify(dim(keys))
         try:
-            said = ask("Which", "").strip()
+            said = prompt("Which", "").strip()
         except click.Abort:  # Ctrl-D, Ctrl-C
-            note("")
+            notify("")
             return
         if said in ("q", chr(27)):  # Escape
             return
@@ -43,7 +43,7 @@ def choose(names: Sequence[str], part: Part) -> None:
         elif not one:
             pages.narrow(said)
         elif not (memory_id := pages.ids.get(int(one[2]))):
-            note(f"There is no {one[2]} on this page.")
+            notify(f"There is no {one[2]} on this page.")
         else:
             pages.left = True
             if do({"": "show", "e": "edit", "f": "forget"}[one[1]], memory_id) and one[1]:
@@ -66,7 +66,7 @@ class _Pages:
         self._first = part.first
         self._size = len(names) if part.everything else part.limit
         if self._first >= len(names):
-            raise Ended("there is no such page")
+            raise Exit("there is no such page")
 
     @property
     def enter(self) -> str:
@@ -83,8 +83,8 @@ class _Pages:
         layout = Layout.of([memory for _, memory in found])
         for name, memory in found:
             for line in layout.lines(memory, name=str(numbers[name])):
-                out(line)
-        note(dim(f"{self._first + 1:,} to {self._first + len(page):,} of {len(self._among):,}."))
+                echo(line)
+        notify(dim(f"{self._first + 1:,} to {self._first + len(page):,} of {len(self._among):,}."))
         self.ids = {numbers[name]: memory.id for name, memory in found}
         self.left = False
 
@@ -106,7 +106,7 @@ class _Pages:
                 if all(word in text.casefold() for word in words):
                     found.append((numbers[name], name))
         if not found:
-            note("None of these has all of these words.")
+            notify("None of these has all of these words.")
             return
         self.ids, self._first, self._among = {}, 0, found
 
@@ -125,7 +125,7 @@ def do(verb: str, *ids: str, yes: bool = False) -> bool:
     words = [*plainly, verb, *(["--yes"] if yes else []), *words]
     try:
         aiaml.main(words, prog_name="aiaml", standalone_mode=False)
-    except Ended as ended:
-        note(str(ended))
+    except Exit as ended:
+        notify(str(ended))
         return False
     return True

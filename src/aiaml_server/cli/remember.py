@@ -25,15 +25,15 @@ from aiaml_server.format.memory import (
 )
 from aiaml_server.storage.programs import find
 from aiaml_server.terminal import (
-    INTERRUPTED,
-    REFUSED,
-    USAGE,
-    Ended,
-    as_json,
-    joined,
-    note,
-    out,
-    out_json,
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_USAGE,
+    Exit,
+    echo,
+    echo_json,
+    join_words,
+    json_option,
+    notify,
 )
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ topics: [{topics}]
 @click.option(
     "--agent", "-a", metavar="NAME", default="human", help="Who says so; human if not said."
 )
-@as_json
+@json_option
 def remember(
     content: str | None,
     topics: Sequence[str],
@@ -88,17 +88,19 @@ def remember(
             except UnicodeDecodeError as error:
                 raise must_be("content") from error
         if content is not None and not topics:
-            raise Ended("it needs a word to be found by: --topic WORD, as often as you like", USAGE)
+            raise Exit(
+                "it needs a word to be found by: --topic WORD, as often as you like", EXIT_USAGE
+            )
         if content is None:
             form = _FORM.format(agent=agent, user=user, topics=", ".join(topics))
             memory = _written(bank, form)
         else:
             memory = bank.add(Memory.new(agent, user, topics, content))
         if json:  # it is stored, so this is said before git is asked to take it
-            out_json({"memory_id": memory.id, "file": memory.file_name})
+            echo_json({"memory_id": memory.id, "file": memory.file_name})
         else:
             undo = f"`aiaml forget {memory.id}` takes it back."
-            out(f"Stored {memory.id}, about {memory.user}. {undo}")
+            echo(f"Stored {memory.id}, about {memory.user}. {undo}")
 
 
 def _single(topics: Iterable[str]) -> Iterable[str]:
@@ -111,7 +113,7 @@ def _single(topics: Iterable[str]) -> Iterable[str]:
         parts = [part.lstrip("#") for part in re.split(r"[\s,]+", topic)]
         parts = [part for part in parts if part]
         if len(topic.split()) > 1:
-            note(f"A topic is one word, so {topic!r} becomes {joined(parts)}.")
+            notify(f"A topic is one word, so {topic!r} becomes {join_words(parts)}.")
         for part in parts:
             words.setdefault(part.casefold(), part)
     return words.values()
@@ -122,7 +124,7 @@ def _written(bank: MemoryBank, form: str) -> Memory:
     with closing(Draft("memory", form)) as draft:
         text = draft.edited()
         if text == form:
-            raise Ended("nothing was written, so nothing is stored")
+            raise Exit("nothing was written, so nothing is stored")
         with draft.kept_unless_stored():
             stated = parse(text.replace("---\n", "---\nid: new\ntimestamp: now\n", 1))
             said = Memory.new(stated.agent, stated.user, stated.topics, stated.content)
@@ -134,7 +136,7 @@ def _written(bank: MemoryBank, form: str) -> Memory:
 
 @click.command("edit")
 @click.argument("memory_id", metavar="ID")
-@as_json
+@json_option
 def edit(memory_id: str, json: bool) -> None:
     """Change a memory's file in your editor ($VISUAL, $EDITOR).
 
@@ -152,16 +154,16 @@ def edit(memory_id: str, json: bool) -> None:
         if len(found) > 1:
             files = ", ".join(name for name, _ in found)
             several = f"several files carry the id {memory_id}: {files}"
-            raise Ended(f"{several}; edit the right one yourself")
+            raise Exit(f"{several}; edit the right one yourself")
         name, memory = found[0]
         before = bank.text(name)
         changed = _edited(bank, name, memory, before)
         if json:
-            out_json(fields(changed, name))
+            echo_json(fields(changed, name))
         else:
-            out(f"Changed {memory.id}.")
+            echo(f"Changed {memory.id}.")
             if settings().sync:
-                out(f"`aiaml restore {shlex.quote(memory.id)}` takes it back.")
+                echo(f"`aiaml restore {shlex.quote(memory.id)}` takes it back.")
 
 
 def _edited(bank: MemoryBank, name: str, memory: Memory, before: str) -> Memory:
@@ -180,7 +182,7 @@ def _edited(bank: MemoryBank, name: str, memory: Memory, before: str) -> Memory:
 
 def _changed(before: str, after: str) -> str:
     if after == before:
-        raise Ended("nothing was changed")
+        raise Exit("nothing was changed")
     return after
 
 
@@ -212,9 +214,9 @@ class Draft:
         try:
             _edit(self._path)
         except KeyboardInterrupt as error:  # the editor may still be at it
-            raise self.kept("it was interrupted", INTERRUPTED) from error
+            raise self.kept("it was interrupted", EXIT_INTERRUPTED) from error
         except (OSError, ValueError) as error:  # ValueError: a quote without its end
-            said = Ended(f"{error}; $EDITOR says which one to use", REFUSED)
+            said = Exit(f"{error}; $EDITOR says which one to use", EXIT_FAILED)
             with suppress(FileNotFoundError):
                 if self._text() != self._before:
                     said = self.kept(said)
@@ -222,7 +224,7 @@ class Draft:
         try:
             return self._text()
         except FileNotFoundError as error:
-            raise Ended("the editor left no file, so nothing is stored", REFUSED) from error
+            raise Exit("the editor left no file, so nothing is stored", EXIT_FAILED) from error
 
     def _text(self) -> str:
         try:
@@ -240,14 +242,14 @@ class Draft:
         try:
             yield
         except KeyboardInterrupt as error:
-            raise self.kept("it was interrupted", INTERRUPTED) from error
+            raise self.kept("it was interrupted", EXIT_INTERRUPTED) from error
         except Exception as error:  # also what nobody expects: the text comes first
             raise self.kept(error) from error
 
-    def kept(self, why: object, code: int = REFUSED) -> Ended:
+    def kept(self, why: object, code: int = EXIT_FAILED) -> Exit:
         """Keep the text; return the error that says why and where."""
         self._kept = True
-        return Ended(f"not stored, because {why}; your text is in {self._path}", code)
+        return Exit(f"not stored, because {why}; your text is in {self._path}", code)
 
 
 def _edit(path: Path) -> None:

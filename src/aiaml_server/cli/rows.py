@@ -12,9 +12,18 @@ from itertools import islice
 
 from aiaml_server.errors import InvalidInput
 from aiaml_server.format.memory import Memory
-from aiaml_server.moments import age
 from aiaml_server.rendering import title, visible
-from aiaml_server.terminal import bold, columns, dim, is_terminal, one_line, out, padded, width
+from aiaml_server.terminal import (
+    bold,
+    dim,
+    display_width,
+    echo,
+    is_terminal,
+    pad,
+    terminal_width,
+    truncate,
+)
+from aiaml_server.timestamps import format_age
 
 FIELDS = ("id", "timestamp", "agent", "user", "topics", "title", "content", "file")
 """What `list --format` knows."""
@@ -34,7 +43,7 @@ def print_lines(memories: Iterable[Memory]) -> int:
         layout = Layout.of(some)
         for memory in some:
             for line in layout.lines(memory):
-                out(line)
+                echo(line)
         count += len(some)
     return count
 
@@ -51,8 +60,8 @@ class Layout:
     def of(cls, memories: Iterable[Memory]) -> Layout:
         """Return the layout in which these memories stand, with room for their titles."""
         rows = [(each.agent, each.user, ", ".join(each.topics)) for each in memories]
-        sizes = [max(map(columns, column)) for column in zip(*rows, strict=True)]
-        most = (width() // 8, width() // 8, width() // 6)
+        sizes = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
+        most = (terminal_width() // 8, terminal_width() // 8, terminal_width() // 6)
         return cls(*map(min, sizes or [0, 0, 0], most))
 
     def lines(
@@ -78,24 +87,24 @@ class Layout:
             return
         memory = visible(replace(memory, content=title(memory.content)))
         name = f"{name:>4}" if name else f"{memory.id:8}"
-        head = f"{bold(name)}  {dim(f'{age(memory.timestamp):>10}')}  {score}"
-        room = max(width() - columns(name) - 14 - columns(score), 12)
+        head = f"{bold(name)}  {dim(f'{format_age(memory.timestamp):>10}')}  {score}"
+        room = max(terminal_width() - display_width(name) - 14 - display_width(score), 12)
         topics = ", ".join(memory.topics)
-        if width() < NARROW:
-            people = one_line(f"{memory.agent}, {memory.user} · {topics}", room)
+        if terminal_width() < NARROW:
+            people = truncate(f"{memory.agent}, {memory.user} · {topics}", room)
             yield f"{head}{mark(people)}"
             if titled:
-                yield f"  {mark(one_line(memory.content, width() - 2))}"
+                yield f"  {mark(truncate(memory.content, terminal_width() - 2))}"
             return
-        people = f"{padded(memory.agent, self.agent)}  {padded(memory.user, self.user)}"
+        people = f"{pad(memory.agent, self.agent)}  {pad(memory.user, self.user)}"
         if not titled:
-            rest = room - columns(people) - 2
-            yield f"{head}{mark(people)}  {dim(mark(one_line(topics, rest)))}"
+            rest = room - display_width(people) - 2
+            yield f"{head}{mark(people)}  {dim(mark(truncate(topics, rest)))}"
             return
-        behind = [padded(topics, min(self.topics, room - _TITLE - 2))] if topics else []
-        behind += [people] if width() >= WIDE else []
-        size = room - sum(columns(each) + 2 for each in behind)
-        first = padded(memory.content, size) if behind else one_line(memory.content, size)
+        behind = [pad(topics, min(self.topics, room - _TITLE - 2))] if topics else []
+        behind += [people] if terminal_width() >= WIDE else []
+        size = room - sum(display_width(each) + 2 for each in behind)
+        first = pad(memory.content, size) if behind else truncate(memory.content, size)
         behind[-1:] = [each.rstrip() for each in behind[-1:]]
         yield "  ".join([f"{head}{mark(first)}", *(dim(mark(each)) for each in behind)]).rstrip()
 

@@ -6,12 +6,12 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from pkgutil import resolve_name
 
 from aiaml_server.cli.copying import begin, copy_of
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.server.wire import Wire
 from aiaml_server.settings import LOG_LEVEL
-from aiaml_server.toolset import at
 from aiaml_server.toolsets import chosen
 
 WAITING = """\
@@ -29,7 +29,7 @@ def serve(toolsets: Sequence[str] = ()) -> int:
     try:
         manifests = chosen(toolsets, os.environ)
         level = LOG_LEVEL.value(os.environ)
-        values = [manifest.values(os.environ) for manifest in manifests]
+        values = [manifest.read_settings(os.environ) for manifest in manifests]
     except InvalidSetting as error:
         return _fail(str(error))
     if sys.stdin is not None and sys.stdin.isatty():
@@ -54,7 +54,10 @@ def serve(toolsets: Sequence[str] = ()) -> int:
 
     try:
         built = server.Server(
-            [at(manifest.build)(each) for manifest, each in zip(manifests, values, strict=True)]
+            [
+                resolve_name(manifest.build)(each)
+                for manifest, each in zip(manifests, values, strict=True)
+            ]
         )
     except (ImportError, AttributeError) as error:  # the second where a place names nothing
         return _fail(f"the toolset cannot be served: {error}")
@@ -71,6 +74,6 @@ def _fail(sentence: str) -> int:
 
 
 def _note(text: str) -> None:
-    from aiaml_server.terminal import note  # noqa: PLC0415 (what a person reads; a client's start goes without
+    from aiaml_server.terminal import notify  # noqa: PLC0415 (what a person reads; a client's start goes without
 
-    note(text)
+    notify(text)

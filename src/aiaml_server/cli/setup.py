@@ -14,25 +14,25 @@ from pathlib import Path
 from aiaml_server.cli.context import REMOTE
 from aiaml_server.clients import connections
 from aiaml_server.clients.entry import machine
-from aiaml_server.errors import AiamlError, GitMissing, Nowhere, StoreError
+from aiaml_server.errors import AiamlError, GitMissing, NoStateDirectory, StoreError
 from aiaml_server.files import make_directory
-from aiaml_server.moments import ago
-from aiaml_server.settings import Settings, without_password, wrong_remote
+from aiaml_server.settings import Settings, hide_password, remote_problem
 from aiaml_server.storage.chosen import choose_remote
 from aiaml_server.storage.programs import find
 from aiaml_server.sync import Problem, survey
 from aiaml_server.terminal import (
-    REFUSED,
-    UNANSWERED,
-    USAGE,
-    Ended,
-    ask,
+    EXIT_FAILED,
+    EXIT_UNANSWERED,
+    EXIT_USAGE,
+    Exit,
     confirm,
-    joined,
-    note,
+    join_words,
+    notify,
     plural,
-    wrapped,
+    prompt,
+    wrap,
 )
+from aiaml_server.timestamps import format_elapsed
 
 REMOTE_SECONDS = 10.0
 LOOK_SECONDS = 60.0
@@ -61,28 +61,30 @@ def set_up(setting: Settings, address: str, *, yes: bool) -> Settings:
     """
     if not address.strip():
         if not sys.stdin.isatty():
-            raise Ended("there is no terminal to ask on; `--setup ADDRESS` names it", USAGE)
-        address = ask(_QUESTION)
-    if reason := wrong_remote(address.strip()):
-        raise Ended(f"the address {reason}", USAGE)
+            raise Exit("there is no terminal to ask on; `--setup ADDRESS` names it", EXIT_USAGE)
+        address = prompt(_QUESTION)
+    if reason := remote_problem(address.strip()):
+        raise Exit(f"the address {reason}", EXIT_USAGE)
     setting = replace(setting, remote=_made(address.strip(), setting.base))
-    note(f"Asking {without_password(setting.remote)} …")
+    notify(f"Asking {hide_password(setting.remote)} …")
     if refs := _ask(setting):
         _agree(setting, refs, yes=yes)
     try:
         make_directory(setting.base)
         choose_remote(setting.base, setting.remote)
-    except Nowhere as error:
-        raise Ended(f"it cannot be remembered: {error.why}", REFUSED) from error
+    except NoStateDirectory as error:
+        raise Exit(f"it cannot be remembered: {error.reason}", EXIT_FAILED) from error
     except OSError as error:
         raise StoreError("write", error.filename or setting.base, error) from error
-    note(f"It answers. From their next start, servers that keep memories in {setting.base} use it.")
+    notify(
+        f"It answers. From their next start, servers that keep memories in {setting.base} use it."
+    )
     if survey.on_one_disk(setting):
-        note(f"But {survey.ONE_DISK}.")
+        notify(f"But {survey.ONE_DISK}.")
     for exception in _exceptions():
-        note(f"But not {exception}.")
+        notify(f"But not {exception}.")
     if os.environ.get(REMOTE):
-        note(wrapped(f"But {REMOTE} is set here, and where it is set, it wins.", err=True))
+        notify(wrap(f"But {REMOTE} is set here, and where it is set, it wins.", err=True))
     return setting
 
 
@@ -96,19 +98,19 @@ def _made(address: str, base: Path) -> str:
         return address
     path = Path(os.path.abspath(os.path.expanduser(address)))  # noqa: PTH100, PTH111 (no link is followed)
     if not re.match(r"[./\\]|~[/\\]|[A-Za-z]:", address):
-        raise Ended(f"https:// or git@ is missing; `./{address}` is a directory here", USAGE)
+        raise Exit(f"https:// or git@ is missing; `./{address}` is a directory here", EXIT_USAGE)
     if path == base or base in path.parents:
-        raise Ended(f"{path} is the memories' own directory itself, and no second place", USAGE)
+        raise Exit(f"{path} is the memories' own directory itself, and no second place", EXIT_USAGE)
     if not path.exists() or not any(path.iterdir()):
         git = find("git")
         if not git:
-            raise Ended(str(GitMissing()), REFUSED)
+            raise Exit(str(GitMissing()), EXIT_FAILED)
         private = "--shared=0600"  # for its owner alone, whatever the umask
         words = [git, "init", "--quiet", "--bare", private, "--initial-branch=main", str(path)]
         done = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603
         if done.returncode:
-            raise Ended(f"{path} cannot be made: {done.stderr.strip()}", REFUSED)
-        note(f"Made {path}.")
+            raise Exit(f"{path} cannot be made: {done.stderr.strip()}", EXIT_FAILED)
+        notify(f"Made {path}.")
     return str(path)
 
 
@@ -131,18 +133,18 @@ def _agree(setting: Settings, refs: Mapping[str, str], *, yes: bool) -> None:
         told = f"is not empty, and cannot be looked into: {Problem.of(error).sentence}"
     else:
         if has.memories:
-            note(f"It has {plural(has.memories, 'memory')}.")
+            notify(f"It has {plural(has.memories, 'memory')}.")
         if has.memories or (has.branch and not has.others):
             return
         told = f"holds something else than memories: {_told(has, refs)}"
-    told = f"{without_password(setting.remote)} {told}"
+    told = f"{hide_password(setting.remote)} {told}"
     if yes:
-        note(f"{told}.")
+        notify(f"{told}.")
         return
     if not sys.stdin.isatty():
         todo = "Make an empty repository, or say yes to have memories there too (`--yes`)"
-        raise Ended(f"{told}. {todo}", UNANSWERED)
-    note(f"{told}.")
+        raise Exit(f"{told}. {todo}", EXIT_UNANSWERED)
+    notify(f"{told}.")
     confirm("Put memories there too, for all to read who read that?")
 
 
@@ -150,10 +152,10 @@ def _told(has: survey.Contents, refs: Mapping[str, str]) -> str:
     """Name what a repository holds in which there are no memories."""
     if not has.branch:
         names = [ref.removeprefix("refs/heads/") for ref in refs if ref.startswith("refs/heads/")]
-        return f"the branches {joined(names[:_NAMED])}"
+        return f"the branches {join_words(names[:_NAMED])}"
     names = list(dict.fromkeys(path.partition("/")[0] for path in has.others))
-    some = joined([*names[:_NAMED], *(["others"] if len(names) > _NAMED else [])])
-    by = f"its newest commit is {has.author}'s, of {ago(has.time * 1_000_000)}"
+    some = join_words([*names[:_NAMED], *(["others"] if len(names) > _NAMED else [])])
+    by = f"its newest commit is {has.author}'s, of {format_elapsed(has.time * 1_000_000)}"
     return f"{plural(len(has.others), 'file')} on its branch {has.branch} ({some}); {by}"
 
 
@@ -171,11 +173,11 @@ def _ask(setting: Settings) -> dict[str, str]:
         if by_ssh and problem.kind == "no-repository":
             with suppress(AiamlError):
                 survey.ask_remote(setting, REMOTE_SECONDS, make=True)
-                note(f"Made {without_password(setting.remote)}.")
+                notify(f"Made {hide_password(setting.remote)}.")
                 return {}
         todo = _key(setting.remote) if problem.kind == "not-let-in" else problem.remedy
         todo = re.sub(_BY_ITSELF, "", todo)  # which holds of a remote that is in use
-        raise Ended(f"{problem.sentence}.\nWhat to do: {todo}", REFUSED) from error
+        raise Exit(f"{problem.sentence}.\nWhat to do: {todo}", EXIT_FAILED) from error
 
 
 def _key(address: str) -> str:

@@ -20,26 +20,26 @@ from aiaml_server.format.filters import Filter, of_shell
 from aiaml_server.format.invisible import marked_line
 from aiaml_server.format.memory import SHORTEST_ID, Memory
 from aiaml_server.format.scorer import Found, Hit, Points, clean, explained
-from aiaml_server.moments import minute
 from aiaml_server.rendering import visible
 from aiaml_server.terminal import (
-    USAGE,
-    Ended,
-    as_rows,
+    EXIT_USAGE,
+    Exit,
     bold,
-    broken,
     dim,
+    echo,
+    echo_bytes,
+    echo_rows,
     is_terminal,
-    note,
-    one_line,
-    out,
-    out_bytes,
-    out_rows,
+    notify,
     plural,
+    rows_options,
     styled,
-    width,
-    wrapped,
+    terminal_width,
+    truncate,
+    wrap,
+    wrap_line,
 )
+from aiaml_server.timestamps import format_minute
 
 if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 def formed(verb: Callable[..., Any]) -> Callable[..., Any]:
     """Give a verb that prints memories the options that say in which form."""
     told = "Print TEXT of each, with {id}, {title} and others in it filled in."
-    return click.option("--format", "template", metavar="TEXT", help=told)(as_rows(verb))
+    return click.option("--format", "template", metavar="TEXT", help=told)(rows_options(verb))
 
 
 picked = click.option(
@@ -97,7 +97,7 @@ def list_(
         with opened() as bank:
             names = [name for _, name in bank.dated(wanted)]
             if not names:
-                raise Ended(nothing(bank, wanted))
+                raise Exit(nothing(bank, wanted))
         choose(names, part)
         return
     with opened() as bank:
@@ -106,22 +106,22 @@ def list_(
         shown: Iterable[tuple[str, Memory]] = bank.read(names[part.first : part.last])
         if data:
             rows = [fields(memory, name) for name, memory in shown]
-            out_rows(rows, data)
+            echo_rows(rows, data)
             count = len(rows)
         else:
             count = _printed(shown, template)
         if not count:
-            raise Ended(nothing(bank, wanted, beyond=total > 0))
+            raise Exit(nothing(bank, wanted, beyond=total > 0))
     if told := part.told(count, total):
-        note(dim(told))
+        notify(dim(told))
 
 
 def _check_form(data: str, template: str | None, *, pick: bool = False) -> None:
     """Check that at most one form is asked for, and that it can be had here."""
     if sum((bool(data), template is not None, pick)) > 1:
-        raise Ended("--json, --csv, --format and -i exclude each other", USAGE)
+        raise Exit("--json, --csv, --format and -i exclude each other", EXIT_USAGE)
     if pick and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Ended("-i asks on a terminal, and there is none here", USAGE)
+        raise Exit("-i asks on a terminal, and there is none here", EXIT_USAGE)
 
 
 def _printed(shown: Iterable[tuple[str, Memory]], template: str | None) -> int:
@@ -130,7 +130,7 @@ def _printed(shown: Iterable[tuple[str, Memory]], template: str | None) -> int:
         return print_lines(memory for _, memory in shown)
     found = list(shown)
     for name, memory in found:
-        out(filled(template, memory, name))
+        echo(filled(template, memory, name))
     return len(found)
 
 
@@ -174,11 +174,11 @@ def show(ids: Sequence[str], raw: bool, template: str | None, data: str) -> None
     with opened() as bank:
         found = [each for memory_id in ids for each in found_by(bank, memory_id)]
         if data:
-            out_rows([fields(memory, name) for name, memory in found], data)
+            echo_rows([fields(memory, name) for name, memory in found], data)
         elif template is not None:
             _printed(found, template)
         elif raw:
-            out_bytes(bank.text(name).encode() for name, _ in found)
+            echo_bytes(bank.text(name).encode() for name, _ in found)
         else:
             for number, (name, memory) in enumerate(found):
                 _render(name, memory, rule=number > 0)
@@ -192,7 +192,7 @@ def found_by(bank: MemoryBank, memory_id: str) -> list[tuple[str, Memory]]:
     """
     if found := bank.find(memory_id):
         return found
-    raise Ended(_unknown(memory_id))
+    raise Exit(_unknown(memory_id))
 
 
 def _unknown(memory_id: str) -> str:
@@ -209,13 +209,13 @@ def _render(name: str, memory: Memory, *, rule: bool) -> None:
 
     content, memory = memory.content, visible(memory)
     if rule:
-        out(dim("─" * width()))
-    time = minute(memory.timestamp)
-    out(wrapped(f"{bold(memory.id)}  {time}  {memory.agent}, about {memory.user}"))
+        echo(dim("─" * terminal_width()))
+    time = format_minute(memory.timestamp)
+    echo(wrap(f"{bold(memory.id)}  {time}  {memory.agent}, about {memory.user}"))
     file = marked_line(f"files/{name}")
-    out(dim(wrapped(f"{', '.join(memory.topics)}  ·  {file}")))
-    out()
-    out(rendered(content))
+    echo(dim(wrap(f"{', '.join(memory.topics)}  ·  {file}")))
+    echo()
+    echo(rendered(content))
 
 
 # --- search ---------------------------------------------------------------------------------------
@@ -284,15 +284,15 @@ def search(
         choose([hit.file_name for hit in found.hits], part)
         return
     if data:
-        out_rows([each.fields(explain=explain) for each in hits], data)
+        echo_rows([each.fields(explain=explain) for each in hits], data)
     elif template is not None:
         _printed([(each.hit.file_name, each.memory) for each in hits], template)
     else:
         _print_hits(hits, lines, explain=explain)
     if not hits:
-        raise Ended(_nothing(found, answer, wanted))
+        raise Exit(_nothing(found, answer, wanted))
     if told := part.told(len(hits), found.total):
-        note(dim(told))
+        notify(dim(told))
 
 
 def _nothing(found: Found, answer: Answer | None, wanted: Filter) -> str:
@@ -368,24 +368,24 @@ def _part(part: bm25.Part, answer: Answer) -> str:
 
 def _print_hits(hits: Sequence[Shown], lines: int, *, explain: bool) -> None:
     layout = Layout.of([each.memory for each in hits])
-    indent = " " * (10 if width() >= NARROW else 2)
+    indent = " " * (10 if terminal_width() >= NARROW else 2)
     for each in hits:
         why = each.why() if explain else []
         score = str(each.hit.relevance_score)
         if not is_terminal():
-            out("\t".join([*layout.lines(each.memory, score=score), *why]))
+            echo("\t".join([*layout.lines(each.memory, score=score), *why]))
             continue
         marks = each.marked()
         mark = marker(marks)
         text = visible(each.memory).content.splitlines() if lines else []
         matching = [line for line in text if mark(line) != line][:lines]
         for line in layout.lines(each.memory, mark, f"{score:>4}  ", titled=not matching):
-            out(line)
+            echo(line)
         for line in matching:
-            out(f"{indent}{mark(_around(line, marks, width() - len(indent)))}")
+            echo(f"{indent}{mark(_around(line, marks, terminal_width() - len(indent)))}")
         for line in why:
-            for piece in broken(f"{indent}{line}", width(), 2):
-                out(dim(piece))
+            for piece in wrap_line(f"{indent}{line}", terminal_width(), 2):
+                echo(dim(piece))
 
 
 def _why(parts: Sequence[Points]) -> list[str]:
@@ -426,4 +426,4 @@ def _around(line: str, marked: re.Pattern[str], most: int) -> str:
     found = marked.search(line)
     first = found.start() if found else 0
     start = max(0, min(first - most // 3, len(line) - most + 1))
-    return ("…" if start else "") + one_line(line[start:], most - bool(start))
+    return ("…" if start else "") + truncate(line[start:], most - bool(start))

@@ -14,23 +14,23 @@ from aiaml_server.cli.filtering import filtered
 from aiaml_server.cli.show import nothing
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.memory import Memory
-from aiaml_server.moments import in_local, instant, minute
 from aiaml_server.rendering import visible
 from aiaml_server.terminal import (
-    Ended,
-    as_rows,
+    Exit,
     bold,
-    columns,
     dim,
-    in_bytes,
-    out,
-    out_rows,
-    padded,
+    display_width,
+    echo,
+    echo_rows,
+    format_size,
+    pad,
     plural,
     progress,
-    width,
-    wrapped,
+    rows_options,
+    terminal_width,
+    wrap,
 )
+from aiaml_server.timestamps import format_minute, parse_timestamp, to_local
 
 if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank
@@ -42,7 +42,7 @@ _BLOCKS = " ▏▎▍▌▋▊▉█"
 
 @click.command("stats")
 @filtered
-@as_rows
+@rows_options
 def stats(data: str, **options: Any) -> None:
     """Count memories by agent, user, topic and month.
 
@@ -58,9 +58,9 @@ def stats(data: str, **options: Any) -> None:
             counts.add(name, size, memory)
         why = "" if counts.memories else nothing(bank, wanted)
     if data:
-        out_rows(counts.rows(), data, counts.as_json())
+        echo_rows(counts.rows(), data, counts.as_json())
     if why:
-        raise Ended(why)
+        raise Exit(why)
     if not data:
         _print_stats(counts)
 
@@ -87,10 +87,10 @@ class Counts:
         self.agents[memory.agent] += 1
         self.users[memory.user] += 1
         self.topics.update(dict.fromkeys(memory.topics, 1))
-        if (moment := instant(memory.timestamp)) is not None:
+        if (moment := parse_timestamp(memory.timestamp)) is not None:
             self.oldest = min(self.oldest, (moment, memory.timestamp))
             self.newest = max(self.newest, (moment, memory.timestamp))
-            if local := in_local(moment):
+            if local := to_local(moment):
                 self.months[local.isoformat()[:7]] += 1
 
     def as_json(self) -> dict[str, Any]:
@@ -131,12 +131,12 @@ def _all(bank: MemoryBank, wanted: Filter) -> Iterator[tuple[str, int, Memory]]:
 
 def _print_stats(counts: Counts) -> None:
     size, file = counts.largest
-    mean = in_bytes(counts.size // counts.memories)
+    mean = format_size(counts.size // counts.memories)
     memories = bold(plural(counts.memories, "memory"))
-    out(wrapped(f"{memories}, {in_bytes(counts.size)} in all, {mean} each"))
-    out(wrapped(f"the largest: {file}, {in_bytes(size)}"))
+    echo(wrap(f"{memories}, {format_size(counts.size)} in all, {mean} each"))
+    echo(wrap(f"the largest: {file}, {format_size(size)}"))
     if counts.months:
-        out(wrapped(f"from {minute(counts.oldest[1])} to {minute(counts.newest[1])}"))
+        echo(wrap(f"from {format_minute(counts.oldest[1])} to {format_minute(counts.newest[1])}"))
     sections = {
         f"Agents{_of_all(counts.agents)}": ranked(counts.agents)[:_MOST],
         f"Users{_of_all(counts.users)}": ranked(counts.users)[:_MOST],
@@ -145,7 +145,7 @@ def _print_stats(counts: Counts) -> None:
     }
     wide = _widest(row for rows in sections.values() for row in rows)
     for title, rows in sections.items():
-        out(f"\n{bold(title)}")
+        echo(f"\n{bold(title)}")
         _print_table(rows, wide)
 
 
@@ -165,14 +165,14 @@ def _months(found: Counter[str]) -> list[tuple[str, int]]:
 def _print_table(rows: Sequence[tuple[str, int]], wide: int) -> None:
     most = max((count for _, count in rows), default=0)
     figures = len(f"{most:,}")
-    room = min(width() - wide - figures - 4, 40)
+    room = min(terminal_width() - wide - figures - 4, 40)
     for name, count in rows:
         line = dim(bar(count / most, room)) if count else ""
-        out(f"{padded(name, wide)}  {count:>{figures},}  {line}".rstrip())
+        echo(f"{pad(name, wide)}  {count:>{figures},}  {line}".rstrip())
 
 
 def _widest(rows: Iterable[tuple[str, int]]) -> int:
-    return min(max((columns(name) for name, _ in rows), default=0), width() // 2)
+    return min(max((display_width(name) for name, _ in rows), default=0), terminal_width() // 2)
 
 
 def bar(share: float, columns: int) -> str:

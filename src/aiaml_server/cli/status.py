@@ -11,30 +11,30 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from aiaml_server.cli.context import settings
-from aiaml_server.errors import AiamlError, InvalidSetting, Occupied
-from aiaml_server.moments import ago, instant, now
-from aiaml_server.settings import Settings, without_password
+from aiaml_server.errors import AiamlError, InvalidSetting, LockTimeout
+from aiaml_server.settings import Settings, hide_password
 from aiaml_server.storage.chosen import chosen_remote
 from aiaml_server.sync import Problem, Progress, Status, once, with_remote_in_use
 from aiaml_server.sync.survey import ONE_DISK, on_one_disk
 from aiaml_server.terminal import (
-    DONE,
-    NOTHING,
-    REFUSED,
-    USAGE,
-    Ended,
-    as_json,
+    EXIT_FAILED,
+    EXIT_NOTHING,
+    EXIT_OK,
+    EXIT_USAGE,
+    Exit,
     bold,
     dim,
-    joined,
-    note,
-    out,
-    out_json,
-    passing,
+    echo,
+    echo_json,
+    join_words,
+    json_option,
+    notify,
     plural,
-    wrapped,
-    yes,
+    show_status,
+    wrap,
+    yes_option,
 )
+from aiaml_server.timestamps import format_elapsed, now, parse_timestamp
 
 if TYPE_CHECKING:
     from aiaml_server.sync.survey import Survey
@@ -63,7 +63,7 @@ _HOSTED = "Whoever hosts that can read them"
 
 
 @click.command("status")
-@as_json
+@json_option
 def status(json: bool) -> int:
     """Show how sync stands, and what to do where it fails.
 
@@ -77,10 +77,10 @@ def status(json: bool) -> int:
     """
     standing = Standing.now(settings())
     if json:
-        out_json(standing.fields())
+        echo_json(standing.fields())
     else:
         for line in standing.lines():
-            out(wrapped(line))
+            echo(wrap(line))
     return standing.code
 
 
@@ -118,9 +118,9 @@ class Standing:
     def code(self) -> int:
         """The exit code."""
         if self.problem:
-            return REFUSED
+            return EXIT_FAILED
         waits = self.survey.kept_out or self.survey.still_held or self.waits_long
-        return NOTHING if waits else DONE
+        return EXIT_NOTHING if waits else EXIT_OK
 
     def lines(self) -> Iterator[str]:
         """Tell it in plain words."""
@@ -140,29 +140,29 @@ class Standing:
             yield f"  What to do: {why.remedy}"
         if kept := self.survey.kept_local:
             names = [*sorted(kept)[:_NAMED], *(["others"] if len(kept) > _NAMED else [])]
-            yield f"{plural(len(kept), 'memory')} kept on this computer: {joined(names)}."
+            yield f"{plural(len(kept), 'memory')} kept on this computer: {join_words(names)}."
         if self.problem:
             since = f" since {_since(self.last.failing_since)}" if self.last.problem else ""
             yield f"{bold('It fails')}{since}: {self.problem.sentence}."
             yield f"  What to do: {self.problem.remedy}"
         if held := self.survey.still_held:
             yield f"What was forgotten everywhere is still in git here. {still(held)}"
-        noticed = instant(self.last.noticed_at) if self.last.noticed_at else None
+        noticed = parse_timestamp(self.last.noticed_at) if self.last.noticed_at else None
         if self.last.notice and noticed and now().timestamp() - noticed / 1e6 < _NOTICED:
-            yield f"{bold('Of note')}, {ago(noticed)}: {self.last.notice}."
+            yield f"{bold('Of note')}, {format_elapsed(noticed)}: {self.last.notice}."
         yield from self._copy()
 
     def _how(self) -> Iterator[str]:
         """Say with what it is exchanged, and when it last was."""
         remote = self.settings.remote
         if remote:
-            yield f"Sync is on, with {without_password(remote)}. {_HOSTED}."
+            yield f"Sync is on, with {hide_password(remote)}. {_HOSTED}."
         else:
             yield "Every version of each is kept, on this computer."
         usual = with_remote_in_use(self.settings, {}).remote
         if remote and usual not in ("", remote):
             how = _CHOOSE_REMOTE if chosen_remote(self.settings.base) else _SET_REMOTE
-            usual = without_password(usual)
+            usual = hide_password(usual)
             yield f"Servers here use another, {usual}, of which the following is. {how}."
         times = {"saved": self.last.last_commit}
         if remote:
@@ -172,13 +172,13 @@ class Standing:
         told = [
             f"{what} {_since(at)}" if at else f"nothing {what} yet" for what, at in times.items()
         ]
-        yield f"{joined(told).capitalize()}."
+        yield f"{join_words(told).capitalize()}."
 
     def _copy(self) -> Iterator[str]:
         """Say whether there is a copy elsewhere, and how old it is."""
         if not self.settings.remote:
             yield _ONE_COPY
-        elif self.code == DONE and not (self.survey.ahead or self._not_committed()):
+        elif self.code == EXIT_OK and not (self.survey.ahead or self._not_committed()):
             at = _since(self.last.last_push or self.last.last_fetch)
             if on_one_disk(self.settings):
                 yield f"The remote has all, as of {at}, but {ONE_DISK}. {_ANOTHER}."
@@ -207,7 +207,8 @@ class Standing:
             yield _compared(found, asked=bool(self.last.last_fetch))
             if self.waits_long:
                 since = (found.ahead_since or 0) * 1_000_000
-                yield f"The oldest is of {ago(since)}: no server ran since, or the copy was away."
+                elapsed = format_elapsed(since)
+                yield f"The oldest is of {elapsed}: no server ran since, or the copy was away."
                 yield "  What to do: `aiaml sync` tries it now."
 
     def _not_committed(self) -> int:
@@ -222,7 +223,7 @@ class Standing:
         return {
             "directory": str(self.settings.base),
             "sync": self.settings.sync,
-            "remote": without_password(remote) if remote else None,
+            "remote": hide_password(remote) if remote else None,
             "on_one_disk": on_one_disk(self.settings),
             "git": found.git or None,
             "repository": found.repository,
@@ -250,7 +251,8 @@ class Standing:
 def still(holders: Sequence[str]) -> str:
     """Say what to do about what of the person's own has what was forgotten everywhere."""
     return (
-        f"Yours, and left as it is, though it has them too: {joined([*holders])}. Delete it, or "
+        f"Yours, and left as it is, though it has them too: {join_words([*holders])}. Delete it, "
+        "or "
         "take them out of it; docs/sync.md tells more."
     )
 
@@ -265,7 +267,7 @@ def _compared(found: Survey, *, asked: bool) -> str:
 
 
 def _since(time: str | None) -> str:
-    return ago(instant(time) if time else None)
+    return format_elapsed(parse_timestamp(time) if time else None)
 
 
 # --- sync ---------------------------------------------------------------------------------------
@@ -282,9 +284,9 @@ def _since(time: str | None) -> str:
     flag_value="",
     help="Choose a private repository for the memories: try it, remember it, exchange.",
 )
-@yes
+@yes_option
 @click.option("--release", "ids", metavar="ID", multiple=True, help="Let it travel as it is.")
-@as_json
+@json_option
 def sync(
     forget: bool,
     bring_back: bool,
@@ -313,9 +315,9 @@ def sync(
     """
     setting = settings()
     if forget and bring_back:
-        raise Ended("--forget and --bring-back exclude each other", USAGE)
+        raise Exit("--forget and --bring-back exclude each other", EXIT_USAGE)
     if not setting.sync:
-        raise Ended(f"{_OFF[0].lower()}{_OFF[1:]}. {_TURN_ON}", USAGE)
+        raise Exit(f"{_OFF[0].lower()}{_OFF[1:]}. {_TURN_ON}", EXIT_USAGE)
     setting = _prepared(setting, address, ids, yes=yes)
     missing: Literal["", "forget", "bring back"] = (
         "forget" if forget else "bring back" if bring_back else ""
@@ -325,21 +327,21 @@ def sync(
     told, before = Told(), Status.read(setting.base)
     try:
         after = once(setting, missing=missing, seconds=_PATIENCE, progress=told)
-    except (InvalidSetting, Occupied):
+    except (InvalidSetting, LockTimeout):
         raise
     except AiamlError as error:
-        raise Ended(_failure(Problem.of(error)), REFUSED) from error
+        raise Exit(_failure(Problem.of(error)), EXIT_FAILED) from error
     finally:
-        passing()
+        show_status()
     for name, why in sorted(after.kept_out.items()):
-        note(f"Kept here: {name}, because {why.sentence}. What to do: {why.remedy}")
+        notify(f"Kept here: {name}, because {why.sentence}. What to do: {why.remedy}")
     standing = Standing.now(setting)
     _tell_notice(before, after, standing.survey)
     if json:
-        out_json(standing.fields())
+        echo_json(standing.fields())
     if after.trouble:
         done = f"{told.summary()}. " if told.something else ""
-        raise Ended(done + _failure(after.trouble), REFUSED)
+        raise Exit(done + _failure(after.trouble), EXIT_FAILED)
     if not json:
         _tell_done(told, setting)
     return standing.code
@@ -366,16 +368,16 @@ def _tell_done(told: Told, setting: Settings) -> None:
     what = "Nothing new, here or there." if setting.remote else "Nothing new."
     if not setting.remote and not setting.base.is_dir():
         what = "There are no memories yet."
-    out(wrapped(f"{told.summary()}.") if told.something else what)
+    echo(wrap(f"{told.summary()}.") if told.something else what)
     if not setting.remote and setting.base.is_dir():
-        note(dim(f"{_ADD_REMOTE}."))
+        notify(dim(f"{_ADD_REMOTE}."))
 
 
 def _tell_notice(before: Status, after: Status, now: Survey) -> None:
     if after.notice and after.noticed_at != before.noticed_at:
-        note(f"Of note: {after.notice}.")
+        notify(f"Of note: {after.notice}.")
         if now.still_held:
-            note(still(now.still_held))
+            notify(still(now.still_held))
 
 
 class Told(Progress):
@@ -394,9 +396,9 @@ class Told(Progress):
         """Show what is done now."""
         if doing == self._shown:
             return
-        passing(f"{doing} …")
+        show_status(f"{doing} …")
         if doing.startswith("waiting") and not sys.stderr.isatty():
-            note(f"{doing} …")
+            notify(f"{doing} …")
         self._shown = doing
 
     def summary(self) -> str:
@@ -412,4 +414,4 @@ class Told(Progress):
         parts = [(number, what) for what, number in counts.items() if number]
         first, *rest = parts
         words = [f"{plural(first[0], 'memory')} {first[1]}"]
-        return joined([*words, *(f"{number:,} {what}" for number, what in rest)])
+        return join_words([*words, *(f"{number:,} {what}" for number, what in rest)])

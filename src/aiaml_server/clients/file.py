@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from aiaml_server.errors import said_by_system
-from aiaml_server.files import bound, make_directory, replace_atomic
+from aiaml_server.errors import os_reason
+from aiaml_server.files import format_limit, make_directory, replace_atomic
 
 _SAFELY = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # waits for no pipe
 MOST = 16 * 1024 * 1024
@@ -64,7 +64,7 @@ def read(path: Path, most: int = MOST) -> bytes | None:
         raise _failed(path, "read", error) from error
     if len(data) > most:
         raise ConfigError(
-            path, f"it is larger than {bound(most)}, which takes too long to edit in place"
+            path, f"it is larger than {format_limit(most)}, which takes too long to edit in place"
         )
     if data.count(b"\n") > _MOST_LINES:
         raise ConfigError(
@@ -126,4 +126,4 @@ def forget(kept: Backups) -> None:
 
 
 def _failed(path: Path, done: str, error: OSError) -> ConfigError:
-    return ConfigError(path, f"it cannot be {done}: {said_by_system(error)}")
+    return ConfigError(path, f"it cannot be {done}: {os_reason(error)}")

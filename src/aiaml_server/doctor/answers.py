@@ -13,7 +13,7 @@ from aiaml_server.format.scorer import rank
 from aiaml_server.index.index import Index
 from aiaml_server.storage.derived import INDEX, others
 from aiaml_server.storage.store import Store
-from aiaml_server.terminal import in_bytes, plural
+from aiaml_server.terminal import format_size, plural
 
 _UNWATCHED = (
     "other programs use all that this system has (fs.inotify.max_user_instances) for telling which"
@@ -89,7 +89,7 @@ def _first(names: list[str]) -> str:
 def _sizes(base: Path) -> str:
     kinds = Index.files_in(base)
     files = [path for path in chain.from_iterable(kinds) if path.is_file()]
-    size = in_bytes(sum(path.stat().st_size for path in files))
+    size = format_size(sum(path.stat().st_size for path in files))
     more = f", of these {plural(len(kinds) - 1, 'file')} of other Pythons" if len(kinds) > 1 else ""
     return f"{size}{more}"
 

@@ -9,7 +9,7 @@ from aiaml_server import toolsets
 from aiaml_server.doctor.context import PREFIX, Context
 from aiaml_server.doctor.finding import Finding, unusable
 from aiaml_server.errors import InvalidSetting
-from aiaml_server.settings import PAGER, VARIABLES
+from aiaml_server.settings import PAGER, SETTINGS
 
 _INTERNAL = ("AIAML_LAUNCHER",)
 
@@ -21,12 +21,9 @@ def settings(context: Context) -> Iterator[Finding]:
     for error in wrong.values():
         context.told.add(str(error))
         yield unusable("settings", error)
-    variables = [*VARIABLES, *toolsets.VARIABLES, PAGER]
+    variables = [*SETTINGS, *toolsets.SETTINGS, PAGER]
     for toolset in map(toolsets.manifest, toolsets.OWN):
-        variables += toolset.variables
-    if not {each.name for each in variables}.issuperset(given):
-        for toolset in toolsets.others().manifests:
-            variables += toolset.variables
+        variables += toolset.settings
     known = list(dict.fromkeys(each.name for each in variables))
     unknown = [name for name in given if name not in (*known, *_INTERNAL)]
     for name in unknown:
@@ -43,10 +40,10 @@ def _wrong_of_toolsets(
 ) -> dict[str, InvalidSetting]:
     """Return what cannot be used of the settings that are given to the toolsets served here."""
     wrong = {}
-    variables = [*toolsets.VARIABLES]
+    variables = [*toolsets.SETTINGS]
     try:
         for toolset in toolsets.chosen([], environ):
-            variables += toolset.variables
+            variables += toolset.settings
     except InvalidSetting as error:
         wrong[error.variable] = error
     for variable in variables:

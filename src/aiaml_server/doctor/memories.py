@@ -14,12 +14,12 @@ from pathlib import Path
 from aiaml_server.doctor.context import Context
 from aiaml_server.doctor.finding import Finding, Fix
 from aiaml_server.doctor.scan import FileScan
-from aiaml_server.errors import NotOurs
+from aiaml_server.errors import UnsafePath
 from aiaml_server.files import check_own, is_temporary, remove_own
 from aiaml_server.format.memory import MAX_TOPICS
 from aiaml_server.storage.derived import INDEX
 from aiaml_server.storage.store import SUFFIX
-from aiaml_server.terminal import in_bytes, plural
+from aiaml_server.terminal import format_size, plural
 
 _STRAY_SECONDS = 3600.0
 _CONFLICT = re.compile(
@@ -35,7 +35,7 @@ def files(context: Context) -> Iterator[Finding]:
     if not (base := context.base):
         return
     found = context.scan
-    count = f"{plural(len(found.names), 'memory')}, {in_bytes(found.size)}"
+    count = f"{plural(len(found.names), 'memory')}, {format_size(found.size)}"
     yield Finding("files", "ok", count if found.names else "no memories")
     for told, remedy in _doubts(found, base):
         yield Finding("files", "warning", told, remedy)
@@ -74,7 +74,7 @@ def _not_ours(base: Path) -> Iterator[Finding]:
     for name in _OWN:
         try:
             check_own(base / name, directory=name == INDEX)
-        except NotOurs as error:
+        except UnsafePath as error:
             remedy = "it may have come with a cloned directory; it is neither followed nor used"
             yield Finding("files", "error", str(error), remedy)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pkgutil import resolve_name
 
 from aiaml_server import toolsets
 from aiaml_server.doctor.context import Context
 from aiaml_server.doctor.finding import Finding, guarded
-from aiaml_server.toolset import at
 
 
 def served(context: Context) -> Iterator[Finding]:
@@ -21,4 +21,4 @@ def _served(environ: Mapping[str, str]) -> Iterator[Finding]:
     for manifest in toolsets.chosen([], environ):
         yield Finding("toolsets", "ok", f"{manifest.name}: {', '.join(manifest.tools)}")
         if manifest.checks:
-            yield from guarded(manifest.name, at(manifest.checks), environ)
+            yield from guarded(manifest.name, resolve_name(manifest.checks), environ)

@@ -16,10 +16,10 @@ from pathlib import Path
 from aiaml_server.doctor.context import Context, is_directory
 from aiaml_server.doctor.finding import Finding, Fix, Level
 from aiaml_server.errors import StoreError
-from aiaml_server.files import Lock, make_directory, temporary, write_atomic
+from aiaml_server.files import Lock, make_directory, temporary_path, write_atomic
 from aiaml_server.format.memory import Memory, parse
 from aiaml_server.format.memory import format as text_of
-from aiaml_server.terminal import joined, plural
+from aiaml_server.terminal import join_words, plural
 
 _MIB = 1024 * 1024
 _ROOM, _LITTLE_ROOM = 10 * _MIB, 500 * _MIB
@@ -100,9 +100,9 @@ def writable(context: Context) -> Iterator[Finding]:
             return
     found = f"a trial memory was written, synced, read and taken away in {took:.0f} ms"
     yield Finding("disk", "ok", found)
-    path = temporary(base)
+    path = temporary_path(base)
     with Lock(path).held(1.0) as hold:
-        held = hold.had
+        held = hold.acquired
     path.unlink(missing_ok=True)
     if not held:
         remedy = "keep memories on a local disk, or use them from one program at a time"
@@ -115,7 +115,7 @@ def _try_writing(place: Path) -> float:
     Raises:
         OSError: it did not come back as it was written, or the disk refused before.
     """
-    path = temporary(place)  # counts as left by a writer, should we be killed
+    path = temporary_path(place)  # counts as left by a writer, should we be killed
     memory = Memory.new("doctor", "nobody", ["trial"], "a trial memory")
     start = time.perf_counter()
     write_atomic(path, text_of(memory).encode())
@@ -144,9 +144,9 @@ def access(context: Context) -> Iterator[Finding]:
         yield Finding("access", "warning", found, remedy, fix)
         names = [name for name in _OURS.split() if _bits(base / name) & 0o077]
         if names:
-            found = f"others on this computer can read {joined(names)} in {base}"
+            found = f"others on this computer can read {join_words(names)} in {base}"
             todo = "`aiaml doctor --fix` makes them private, whatever becomes of the directory"
-            what = f"make {joined(names)} in {base} private (chmod go-rwx)"
+            what = f"make {join_words(names)} in {base} private (chmod go-rwx)"
             fix = Fix(what, lambda: _close(base, names))
             yield Finding("access", "warning", found, todo, fix)
     elif status.st_uid == os.geteuid():

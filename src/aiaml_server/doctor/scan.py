@@ -14,9 +14,9 @@ from aiaml_server.errors import MalformedFile
 from aiaml_server.format.invisible import invisible_in
 from aiaml_server.format.memory import MAX_CONTENT, MAX_TOPICS, NAMED, Memory
 from aiaml_server.format.scorer import MAX_HITS, Hit, clean, fields, hit, ordered
-from aiaml_server.moments import instant
 from aiaml_server.storage.store import Store
 from aiaml_server.terminal import progress
+from aiaml_server.timestamps import parse_timestamp
 
 _QUESTIONS = 8
 _SOURCES = 24  # memories that questions are made of
@@ -70,7 +70,7 @@ class FileScan:
             self.invisible[name] = " ".join(characters[:_SHOWN])
         if len(memory.topics) > MAX_TOPICS:
             self.crowded[name] = len(memory.topics)
-        self.newest = max(self.newest, (instant(memory.timestamp) or 0, name))
+        self.newest = max(self.newest, (parse_timestamp(memory.timestamp) or 0, name))
         searched = fields(memory)
         for question, hits in self.answers.items():
             if found := hit(name, memory.id, memory.timestamp, searched, question):

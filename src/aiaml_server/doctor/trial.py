@@ -35,10 +35,9 @@ def _tried(context: Context, place: Path) -> str:
         manifests = toolsets.chosen([], context.environ)
     except InvalidSetting:  # another check says so
         manifests = toolsets.chosen([], {})
-    packages = toolsets.packages(each.name for each in manifests)
     named = [word for manifest in manifests for word in (toolsets.OPTION, manifest.name)]
     start = time.perf_counter()
-    with begun([*launch.command(packages), *named], context.environ, place) as server:
+    with begun([*launch.command(), *named], context.environ, place) as server:
         answered = time.perf_counter() - start
         tools = server.tools()
         known = {name for manifest in manifests for name in manifest.tools}

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from aiaml_server.errors import said_by_system
+from aiaml_server.errors import os_reason
 from aiaml_server.exchange.found import PIPED, Skip, printable
 from aiaml_server.exchange.walk import MARKDOWN, MAX_TEXT, left_out
 from aiaml_server.files import check_own, remove_own
@@ -45,7 +45,7 @@ def work_directory() -> Iterator[str]:
     for name in filter(_SCRATCH.fullmatch, os.listdir(top)):  # noqa: PTH208 (names)
         path = top / name
         with suppress(OSError):
-            is_ours = check_own(path, directory=True, alone=True)
+            is_ours = check_own(path, directory=True, strict=True)
             if is_ours and time.time() - path.lstat().st_mtime > _LEFT_SECONDS:
                 remove_own(path)
     with tempfile.TemporaryDirectory(prefix=f"aiaml-import-{os.urandom(8).hex()}-") as place:
@@ -89,7 +89,7 @@ def unpacked(archive: Path, below: Path) -> tuple[Path, list[Skip]]:
     except (zipfile.BadZipFile, NotImplementedError, UnicodeError) as error:
         raise ValueError(f"it is no zip that can be read: {error}") from error
     except OSError as error:
-        raise ValueError(f"it cannot be unpacked: {said_by_system(error)}") from error
+        raise ValueError(f"it cannot be unpacked: {os_reason(error)}") from error
     if skips and not any(top.iterdir()):
         raise ValueError(f"nothing of it can be unpacked: {skips[0].place}: {skips[0].reason}")
     skips += left_out(name, "are not read", others)

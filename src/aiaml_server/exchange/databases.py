@@ -16,12 +16,12 @@ from pathlib import Path
 from time import thread_time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from aiaml_server.errors import MalformedFile, said_by_system
+from aiaml_server.errors import MalformedFile, os_reason
 from aiaml_server.exchange.found import Note, Skip
 from aiaml_server.exchange.jsonl import Record
 from aiaml_server.exchange.records import Fields, note_of
 from aiaml_server.exchange.walk import beginning, place
-from aiaml_server.files import copy_regular
+from aiaml_server.files import read_regular
 
 if TYPE_CHECKING:
     import sqlite3
@@ -126,7 +126,7 @@ def rows_of(source: Path, kind: str) -> Iterator[Note | Skip]:
         copy = Path(below, "db")
         try:
             _check_written(path)
-            copy_regular(str(path), copy, _MOST_DATABASE)
+            copy.write_bytes(read_regular(str(path), _MOST_DATABASE))
             with closing(_opened(copy)) as database:
                 for table in kept.read:
                     named = f"{where}:" if table == kept.read[0] else f"{where}:{table}/"
@@ -139,7 +139,7 @@ def rows_of(source: Path, kind: str) -> Iterator[Note | Skip]:
         except (MalformedFile, ValueError) as error:
             yield Skip(where, str(error))
         except OSError as error:
-            yield Skip(where, f"it cannot be read: {said_by_system(error)}")
+            yield Skip(where, f"it cannot be read: {os_reason(error)}")
         except sqlite3.Error as error:
             whose = "the toolset semantic" if kind == "semantic" else kind
             yield Skip(where, f"it is no database of {whose}: {error}")

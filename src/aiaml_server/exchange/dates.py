@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from aiaml_server.moments import instant
+from aiaml_server.timestamps import parse_timestamp
 
 _MAX = 80  # characters of a date
 _COUNTED = re.compile(r"(\d{9,10}|\d{13}|\d{16}|\d{19})(?:\.\d{1,9})?")  # since 1970
@@ -46,13 +46,15 @@ def moment_in(text: str) -> int | None:
     text = text.strip()
     if len(text) > _MAX:
         return None
-    if (moment := instant(text)) is not None:
+    if (moment := parse_timestamp(text)) is not None:
         return moment
     if counted := _COUNTED.fullmatch(text):
         return int(float(text) * 1e6 / 10 ** (max(len(counted[1]), 10) - 10))
     if run := _RUN.fullmatch(text):
         year, month, day, hour, minute, second = run.groups()
-        return instant(f"{year}-{month}-{day} {hour or '00'}:{minute or '00'}:{second or '00'}")
+        return parse_timestamp(
+            f"{year}-{month}-{day} {hour or '00'}:{minute or '00'}:{second or '00'}"
+        )
     return next((each for form in _FORMS if (each := _read(form, text)) is not None), None)
 
 
@@ -70,7 +72,7 @@ def _read(form: re.Pattern[str], text: str) -> int | None:
     else:
         day = int(parts["day"])
         month = _MONTH.get(parts["name"].lower(), 0) if "name" in parts else int(parts["month"])
-    return instant(f"{parts['year']}-{month:02}-{day:02} {time}")
+    return parse_timestamp(f"{parts['year']}-{month:02}-{day:02} {time}")
 
 
 def _time(text: str) -> str | None:

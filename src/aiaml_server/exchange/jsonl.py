@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aiaml_server.errors import InvalidInput, said_by_system
+from aiaml_server.errors import InvalidInput, os_reason
 from aiaml_server.exchange.found import Kept, Note, Skip, printable
 from aiaml_server.exchange.notes import words
 from aiaml_server.exchange.walk import first_time, place
@@ -36,7 +36,7 @@ def records(path: Path) -> Iterator[Record | Skip]:
             if line.strip():
                 yield _record(f"{where}:{number}", line)
     except OSError as error:
-        yield Skip(where, f"it cannot be read: {said_by_system(error)}")
+        yield Skip(where, f"it cannot be read: {os_reason(error)}")
 
 
 def _lines(path: Path) -> Iterator[bytes]:

@@ -15,7 +15,7 @@ from aiaml_server.exchange.dates import moment_in
 from aiaml_server.exchange.found import PIPED, Note, Skip, printable
 from aiaml_server.exchange.walk import MAX_TEXT, first_time, place, read_text
 from aiaml_server.format.memory import MAX_TOPICS, OURS
-from aiaml_server.frontmatter import check_written_out, load_yaml, scalar
+from aiaml_server.frontmatter import check_expanded_size, format_scalar, load_yaml
 
 _CREATED = ("created", "created_at", "createdAt", "date", "timestamp", "updated", "modified")
 _TAGS = ("tags", "tag", "keywords", "topics")
@@ -169,7 +169,7 @@ def _fields(text: str) -> tuple[Mapping[str, object], str]:
     if not head or head.end() > _MAX_HEAD:
         return {}, text
     loaded = load_yaml(head[1] or "", fast=True)
-    check_written_out(loaded)
+    check_expanded_size(loaded)
     if not isinstance(loaded, dict):
         said = [line for line in (head[1] or "").split("\n") if line.strip() and line[0] != "#"]
         return {}, text if said else text[head.end() :]
@@ -234,7 +234,7 @@ def kept_lines(fields: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[str
         used = name in _TAGS and (isinstance(value, str) or _texts(value) == value)
         if used or value in (None, "", [], {}):
             continue
-        line = f"{scalar(f'source-{name}' if name in OURS else name)}: {json.dumps(value)}"
+        line = f"{format_scalar(f'source-{name}' if name in OURS else name)}: {json.dumps(value)}"
         if len(line) > room or len(name) > 200:
             lost.append(f"the property {name[:40]!r} is too long")
         else:

@@ -25,8 +25,15 @@ from aiaml_server.format.memory import (
     format,  # noqa: A004 (the word for it)
     parse,
 )
-from aiaml_server.frontmatter import divide, entries, list_in, load_yaml, scalar, text_in
-from aiaml_server.moments import in_utc, instant, timestamp
+from aiaml_server.frontmatter import (
+    format_scalar,
+    load_yaml,
+    parse_list,
+    parse_text,
+    split,
+    split_entries,
+)
+from aiaml_server.timestamps import format_timestamp, parse_timestamp, to_utc
 
 VERSION = "0.2"
 RESERVED = ("index.md", "log.md")
@@ -49,14 +56,14 @@ def concept(memory: Memory) -> str:
     """
     for lines in (memory.extra, ()):
         stated = _stated(lines)
-        above = text_in(stated[_ABOVE]) if _ABOVE in stated else None
+        above = parse_text(stated[_ABOVE]) if _ABOVE in stated else None
         cut = bool(above) and memory.content.startswith(above or "")
         added = {key: value for key, value in _said(memory).items() if key not in stated}
         names = [*added, *([_ABOVE] if cut else [])]
         kept = "\n".join(memory.extra) if lines != memory.extra else None
         head = [f"{key}: {value}" for key, value in added.items()]
         head += [f"{_ADDED}: [{', '.join(names)}]"]
-        head += [] if kept is None else [f"{_KEPT}: {scalar(kept)}"]
+        head += [] if kept is None else [f"{_KEPT}: {format_scalar(kept)}"]
         content = memory.content.removeprefix(above or "") if cut else memory.content
         text = format(replace(memory, content=content, extra=(*head, *lines)))
         with suppress(MalformedFile):
@@ -70,33 +77,35 @@ def own(memory: Memory) -> Memory:
     stated = _stated(memory.extra)
     if _ADDED not in stated:
         return memory
-    added = list_in(stated[_ADDED]) or ()
+    added = parse_list(stated[_ADDED]) or ()
     if _KEPT in stated:
-        return replace(memory, extra=tuple((text_in(stated[_KEPT]) or "").split("\n")))
+        return replace(memory, extra=tuple((parse_text(stated[_KEPT]) or "").split("\n")))
     gone = {_ADDED, *added} - {_ABOVE}
-    parts = entries("\n".join(memory.extra))
+    parts = split_entries("\n".join(memory.extra))
     extra = [line for entry in parts if _key(entry) not in gone for line in entry]
-    above = text_in(stated[_ABOVE]) if _ABOVE in added and _ABOVE in stated else ""
+    above = parse_text(stated[_ABOVE]) if _ABOVE in added and _ABOVE in stated else ""
     return replace(memory, content=f"{above}{memory.content}", extra=tuple(extra))
 
 
 def _said(memory: Memory) -> Mapping[str, str]:
     """Return what the format has keys for, as YAML."""
-    made = instant(memory.timestamp)
+    made = parse_timestamp(memory.timestamp)
     is_actor = "/" in memory.agent or memory.agent.startswith(("human:", "process:"))
-    by = scalar(memory.agent if is_actor else f"{memory.agent}/unknown")  # §7: producer/version
-    at = f", at: {timestamp(made)}" if made is not None and in_utc(made) else ""
+    by = format_scalar(
+        memory.agent if is_actor else f"{memory.agent}/unknown"
+    )  # §7: producer/version
+    at = f", at: {format_timestamp(made)}" if made is not None and to_utc(made) else ""
     return {
         "type": "Memory",
-        "tags": f"[{', '.join(map(scalar, memory.topics))}]",
+        "tags": f"[{', '.join(map(format_scalar, memory.topics))}]",
         "generated": f"{{by: {by}{at}}}",
     }
 
 
 def _conforms(text: str) -> bool:
     """Say whether a text is a concept (§11): YAML, no key twice, with a type."""
-    head = divide(text).head
-    keys = [_key(entry) for entry in entries(head) if not entry[0].startswith("#")]
+    head = split(text).head
+    keys = [_key(entry) for entry in split_entries(head) if not entry[0].startswith("#")]
     fields = load_yaml(head, fast=True)
     stated = fields.get("type") if isinstance(fields, dict) else None
     return isinstance(stated, str) and bool(stated.strip()) and len(keys) == len({*keys})
@@ -107,7 +116,7 @@ def _key(entry: list[str]) -> str:
 
 
 def _stated(lines: Iterable[str]) -> dict[str, list[str]]:
-    return {_key(entry): entry for entry in entries("\n".join(lines))}
+    return {_key(entry): entry for entry in split_entries("\n".join(lines))}
 
 
 # --- a bundle, read ---------------------------------------------------------------------------
@@ -116,7 +125,7 @@ def _stated(lines: Iterable[str]) -> dict[str, list[str]]:
 def is_bundle(source: Path) -> bool:
     """Say whether a folder's index names a version of the format (§12)."""
     with suppress(ValueError, MalformedFile):
-        return "okf_version" in _stated(divide(read_text(source / RESERVED[0])).head.split("\n"))
+        return "okf_version" in _stated(split(read_text(source / RESERVED[0])).head.split("\n"))
     return False
 
 
@@ -148,13 +157,13 @@ def _concept(source: Path, path: Path, *, split: bool) -> Iterator[Found]:
 def _faithful(note: Note, path: Path, text: str) -> Note:
     """Have a note keep its concept's frontmatter as it stands, and say what is not of the body."""
     try:
-        head, body, _ = divide(text)
+        head, body, _ = split(text)
     except MalformedFile:
         return note
     if len(head) > _MAX_HEAD:
         return note
     fields = load_yaml(head)
-    parts = entries(head.rstrip("\n"))
+    parts = split_entries(head.rstrip("\n"))
     keys = {_key(entry) for entry in parts if not entry[0].startswith("#")}
     if not isinstance(fields, dict) or {*fields} != keys:
         return note  # whose lines are made anew of what YAML reads
@@ -164,7 +173,7 @@ def _faithful(note: Note, path: Path, text: str) -> Note:
     if whole or body.strip() == note.said:  # else it is a section
         above = note.content if whole else _above(note.said, fields, printable(path.stem))
         if len(above) < _MOST:
-            lines += [f"{_ABOVE}: {scalar(above)}"] if above else []
+            lines += [f"{_ABOVE}: {format_scalar(above)}"] if above else []
             note = replace(note, content=above if whole else f"{above}{note.said}")
     for entry in parts:
         lines += [f"source-{entry[0]}" if _key(entry) in _OURS else entry[0], *entry[1:]]
@@ -189,7 +198,7 @@ def _made(generated: object) -> dict[str, Any]:
     with suppress(InvalidInput):
         made["agent"] = checked_user(said.get("by", ""))
     at = said.get("at")
-    moment = instant(at) if isinstance(at, str) else None
-    if moment is not None and in_utc(moment):
-        made["timestamp"] = timestamp(moment)
+    moment = parse_timestamp(at) if isinstance(at, str) else None
+    if moment is not None and to_utc(moment):
+        made["timestamp"] = format_timestamp(moment)
     return made

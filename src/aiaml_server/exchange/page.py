@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 from aiaml_server.exchange.shapes import by_months
 from aiaml_server.format.memory import Memory
-from aiaml_server.moments import minute
 from aiaml_server.rendering import visible
+from aiaml_server.timestamps import format_minute
 
 
 def page(memories: Sequence[Memory]) -> Iterator[bytes]:
@@ -62,7 +62,7 @@ def _article(memory: Memory) -> str:
     name = f"memory-{memory.id}"
     return f"""<article id="{escape(name)}">
 <div class="about"><a href="#{quote(name)}"><time datetime="{escape(memory.timestamp)}">\
-{escape(minute(memory.timestamp))}</time></a> <span>{escape(memory.agent)}</span> \
+{escape(format_minute(memory.timestamp))}</time></a> <span>{escape(memory.agent)}</span> \
 <span>{escape(memory.user)}</span> {topics}</div>
 <div class="content" dir="auto">
 {safe_html(memory.content)}</div>

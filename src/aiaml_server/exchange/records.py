@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aiaml_server.errors import InvalidInput, MalformedFile, said_by_system
+from aiaml_server.errors import InvalidInput, MalformedFile, os_reason
 from aiaml_server.exchange.found import Note, Skip, printable
 from aiaml_server.exchange.jsonl import Record, list_of, parsed, records
 from aiaml_server.exchange.notes import kept_lines, one_line, words
@@ -75,7 +75,7 @@ def document(path: Path) -> Any:
     except MalformedFile as error:
         raise ValueError(str(error)) from error
     except OSError as error:
-        raise ValueError(f"it cannot be read: {said_by_system(error)}") from error
+        raise ValueError(f"it cannot be read: {os_reason(error)}") from error
 
 
 def records_in(path: Path) -> Iterator[Record | Skip]:

@@ -15,9 +15,9 @@ from aiaml_server.exchange.found import printable
 from aiaml_server.files import read_regular
 from aiaml_server.format.invisible import marked
 from aiaml_server.format.memory import Memory
-from aiaml_server.moments import instant, minute
 from aiaml_server.rendering import visible
 from aiaml_server.storage.store import MAX_FILE
+from aiaml_server.timestamps import format_minute, parse_timestamp
 
 _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
@@ -137,7 +137,7 @@ def book(memories: Sequence[Memory], *, by_topic: bool = False) -> Iterator[byte
         yield f'\n<a id="chapter-{at}"></a>\n\n## {_plain(title)}\n'.encode()
         for memory in map(visible, inside):
             about = f"{memory.agent}, about {memory.user}: {', '.join(memory.topics)} ({memory.id})"
-            made = _plain(minute(memory.timestamp))
+            made = _plain(format_minute(memory.timestamp))
             yield f"\n### {made}\n\n{_plain(about)}\n\n{_quoted(memory.content)}\n".encode()
 
 
@@ -179,7 +179,7 @@ def by_topics(memories: Iterable[Memory]) -> Mapping[str, Sequence[Memory]]:
 
 def month(memory: Memory) -> str:
     """Return the month of a memory as a title: "October 2026"."""
-    moment = minute(memory.timestamp)
-    if not re.match(r"\d{4}-\d\d", moment) or instant(memory.timestamp) is None:
+    moment = format_minute(memory.timestamp)
+    if not re.match(r"\d{4}-\d\d", moment) or parse_timestamp(memory.timestamp) is None:
         return "No date"
     return f"{_MONTHS[int(moment[5:7]) - 1]} {moment[:4]}"

@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from aiaml_server.errors import MalformedFile, said_by_system
+from aiaml_server.errors import MalformedFile, os_reason
 from aiaml_server.exchange.dates import moment_in
 from aiaml_server.exchange.found import Skip, label, printable
 from aiaml_server.files import read_beginning, read_regular
-from aiaml_server.moments import in_utc, timestamp
+from aiaml_server.timestamps import format_timestamp, to_utc
 
 MARKDOWN = (".md", ".markdown")
 MAX_TEXT = 16 * 1024 * 1024  # bytes of a file of notes
@@ -55,7 +55,7 @@ def _files_below(
         try:
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
         except OSError as error:
-            yield Skip(printable(str(folder)), f"it cannot be read: {said_by_system(error)}")
+            yield Skip(printable(str(folder)), f"it cannot be read: {os_reason(error)}")
             continue
         folders = []
         for entry in entries:
@@ -93,7 +93,7 @@ def read_text(path: Path, most: int = MAX_TEXT) -> str:
     except MalformedFile as error:
         raise ValueError(str(error)) from error
     except OSError as error:
-        raise ValueError(f"it cannot be read: {said_by_system(error)}") from error
+        raise ValueError(f"it cannot be read: {os_reason(error)}") from error
     except UnicodeDecodeError as error:
         raise ValueError(f"it is no UTF-8 text (byte {error.start})") from error
     if "\0" in text:
@@ -116,6 +116,6 @@ def first_time(stated: Iterable[object], path: Path) -> str:
     """
     for text in stated:
         moment = moment_in(text) if isinstance(text, str) else None
-        if moment is not None and in_utc(moment):
-            return timestamp(moment)
-    return timestamp(path.stat().st_mtime_ns // 1000)
+        if moment is not None and to_utc(moment):
+            return format_timestamp(moment)
+    return format_timestamp(path.stat().st_mtime_ns // 1000)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from aiaml_server.errors import InvalidInput
 from aiaml_server.format.memory import Memory
-from aiaml_server.moments import instant, instant_or_ago
+from aiaml_server.timestamps import parse_timestamp, parse_timestamp_or_age
 
 FIELDS = {
     "agent": "claude",
@@ -161,7 +161,7 @@ class Filter(NamedTuple):
         return (each for each in memories if self.matches(each[1]))
 
     def _in_time(self, memory: Memory) -> bool:
-        moment = instant(memory.timestamp)
+        moment = parse_timestamp(memory.timestamp)
         if moment is None:
             return False
         since = self.since is None or moment >= self.since
@@ -178,7 +178,7 @@ def _topics(said: Iterable[str]) -> tuple[str, ...]:
 def _moment(field: str, text: str | None) -> int | None:
     if text is None:
         return None
-    moment = instant_or_ago(text)
+    moment = parse_timestamp_or_age(text)
     if moment is None:
         raise InvalidInput(field, f"{text!r} is no time; it must be {WHEN}")
     return moment

@@ -20,13 +20,20 @@ from typing import Any
 from aiaml_server.errors import InvalidInput, MalformedFile
 from aiaml_server.frontmatter import (
     MAX_HEAD,
-    divide,
-    entries,
-    list_in,
-    scalar,
-    text_in,
+    format_scalar,
+    parse_list,
+    parse_text,
+    split,
+    split_entries,
 )
-from aiaml_server.moments import EPOCH, in_utc, instant, is_iso, present, timestamp
+from aiaml_server.timestamps import (
+    EPOCH,
+    format_timestamp,
+    is_timestamp,
+    now_micros,
+    parse_timestamp,
+    to_utc,
+)
 
 MAX_NAME = 200  # characters of `agent` and of `user`
 MAX_TOPICS = 32
@@ -90,7 +97,7 @@ class Memory:
         """
         return cls(
             id=draw_id(),
-            timestamp=timestamp(present()),
+            timestamp=format_timestamp(now_micros()),
             agent=_name("agent", agent),
             user=_name("user", user),
             topics=_topics(topics),
@@ -109,7 +116,7 @@ class Memory:
     @property
     def file_name(self) -> str:
         """`YYYYMMDD_HHMMSS_<id>.md`, in UTC; 1970 where the timestamp names no moment."""
-        made = in_utc(instant(self.timestamp) or 0) or EPOCH
+        made = to_utc(parse_timestamp(self.timestamp) or 0) or EPOCH
         return f"{made.year:04}{made:%m%d_%H%M%S}_{self.id}.md"
 
 
@@ -171,13 +178,13 @@ def format(memory: Memory) -> str:
     """Return the text of the memory's file; `parse` gives the same memory back."""
     verbatim = ["verbatim: true"] if memory.content != memory.content.strip() else []
     bare_id = re.fullmatch(r"[0-9a-f]{8}", memory.id) and not _NUMBER.fullmatch(memory.id)
-    bare_timestamp = is_iso(memory.timestamp)
+    bare_timestamp = is_timestamp(memory.timestamp)
     head = [
-        f"id: {memory.id if bare_id else scalar(memory.id)}",
-        f"timestamp: {memory.timestamp if bare_timestamp else scalar(memory.timestamp)}",
-        f"agent: {scalar(memory.agent)}",
-        f"user: {scalar(memory.user)}",
-        f"topics: [{', '.join(map(scalar, memory.topics))}]",
+        f"id: {memory.id if bare_id else format_scalar(memory.id)}",
+        f"timestamp: {memory.timestamp if bare_timestamp else format_scalar(memory.timestamp)}",
+        f"agent: {format_scalar(memory.agent)}",
+        f"user: {format_scalar(memory.user)}",
+        f"topics: [{', '.join(map(format_scalar, memory.topics))}]",
     ]
     return "\n".join(["---", *head, *verbatim, *memory.extra, "---", "", memory.content, ""])
 
@@ -204,7 +211,7 @@ def parse(text: str) -> Memory:
         if problems := _too_long(memory_id, timestamp):
             raise MalformedFile(problems)
         return Memory(memory_id, timestamp, agent, user, words, text[usual.end() :].strip())
-    head, body, line_end = divide(text)
+    head, body, line_end = split(text)
     fields, extra = _sorted(head)
     values, problems = _values(fields)
     problems = problems or _too_long(values["id"], values["timestamp"])
@@ -238,7 +245,7 @@ def _sorted(head: str) -> tuple[dict[str, list[str]], tuple[str, ...]]:
     """Sort the frontmatter's lines: those of each field, and the rest in order."""
     fields: dict[str, list[str]] = {}
     extra: list[str] = []
-    for entry in entries(head):
+    for entry in split_entries(head):
         key, colon, _ = entry[0].partition(":")
         if colon and key.strip() in (*_FIELDS, "verbatim"):
             fields[key.strip()] = entry
@@ -253,7 +260,7 @@ def _values(fields: dict[str, list[str]]) -> tuple[dict[str, Any], list[str]]:
     values: dict[str, Any] = {}
     problems = [f"no field {field!r}" for field in _FIELDS if field not in fields]
     for field, entry in fields.items():
-        value = list_in(entry) if field == "topics" else text_in(entry)
+        value = parse_list(entry) if field == "topics" else parse_text(entry)
         if value is None:
             problems.append(f"{field} is not {'a list of words' if field == 'topics' else 'text'}")
         elif _SURROGATE.search("".join(value)):

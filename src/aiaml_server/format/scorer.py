@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from aiaml_server.errors import InvalidInput
 from aiaml_server.format.memory import Memory
-from aiaml_server.moments import instant
+from aiaml_server.timestamps import parse_timestamp
 
 MAX_HITS = 25
 MAX_KEYWORDS = 1000
@@ -176,5 +176,5 @@ def ordered(hits: Iterable[Hit]) -> list[Hit]:
 
 def newest_first(timestamp: str) -> float:
     """Sort key: the later the moment the smaller, and infinite without a moment."""
-    moment = instant(timestamp)
+    moment = parse_timestamp(timestamp)
     return float("inf") if moment is None else -moment

@@ -42,9 +42,9 @@ from aiaml_server.index.records import (
 from aiaml_server.index.tokens import Batch, about, tokenize
 from aiaml_server.index.tuning import SEGMENT
 from aiaml_server.index.view import View, last_doc, order_sum, unindexed
-from aiaml_server.moments import instant
 from aiaml_server.storage.sqlite import files_of
 from aiaml_server.storage.store import Stamp
+from aiaml_server.timestamps import parse_timestamp
 
 SCHEMA = 12
 _SUFFIX = ".sqlite"
@@ -99,7 +99,11 @@ def file_of(directory: Path) -> Path:
 
 @cache
 def _kind() -> str:
-    local = [instant(f"{year}-{month:02}-01") for year in range(1990, 2030, 8) for month in (1, 7)]
+    local = [
+        parse_timestamp(f"{year}-{month:02}-01")
+        for year in range(1990, 2030, 8)
+        for month in (1, 7)
+    ]
     kind = f"{unicodedata.unidata_version} {sys.byteorder} {local}"
     return f"{crc32(kind.encode()):08x}"
 

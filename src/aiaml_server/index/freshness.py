@@ -19,11 +19,10 @@ import time
 from collections.abc import Iterable, Iterator
 
 from aiaml_server.errors import AiamlError
-from aiaml_server.files import is_local
 from aiaml_server.index import tuning
 from aiaml_server.index.database import Database
 from aiaml_server.storage.store import Stamp, Store
-from aiaml_server.storage.watch import Watch, touched
+from aiaml_server.storage.watch import Watch, is_local, touched
 
 
 class Closed(AiamlError):  # noqa: N818

@@ -23,8 +23,8 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from aiaml_server.errors import AiamlError, MalformedFile, NotOurs, Nowhere, StoreError
-from aiaml_server.files import Lock, is_local
+from aiaml_server.errors import AiamlError, MalformedFile, NoStateDirectory, StoreError, UnsafePath
+from aiaml_server.files import Lock
 from aiaml_server.format import bm25
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.memory import Memory
@@ -42,6 +42,7 @@ from aiaml_server.index.view import View
 from aiaml_server.storage.derived import INDEX, folder
 from aiaml_server.storage.sqlite import PATIENCE, TRY, Busy, files_of
 from aiaml_server.storage.store import Store
+from aiaml_server.storage.watch import is_local
 
 log = logging.getLogger(__name__)
 
@@ -304,7 +305,7 @@ class Index:
             for repair in (self._make_anew, self._move_to_memory):
                 try:
                     return self._on_current(question, by_words=by_words)
-                except (NotOurs, Nowhere) as error:  # nothing that may be deleted
+                except (UnsafePath, NoStateDirectory) as error:  # nothing that may be deleted
                     self._abandon()
                     self._move_to_memory(error)
                 except (AiamlError, MemoryError):  # nothing is wrong with the index
@@ -474,7 +475,7 @@ class Index:
             yield not self._ended.is_set()
             return
         with Lock(path.with_name("tokenizing")).held(0) as hold:
-            yield hold.had or hold.problem is not None or _is_still(path)
+            yield hold.acquired or hold.problem is not None or _is_still(path)
 
     def _sweep_slice(self) -> None:
         """Compare the next slice, a few files at a time, so that no question waits for more."""

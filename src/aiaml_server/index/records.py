@@ -10,8 +10,8 @@ from zlib import crc32
 from aiaml_server.format.memory import Memory
 from aiaml_server.format.scorer import Fields, fields
 from aiaml_server.index.checked import MASK
-from aiaml_server.moments import instant
 from aiaml_server.storage.store import Stamp
+from aiaml_server.timestamps import parse_timestamp
 
 TEXT, ROW, TIE_BREAK = 1, 2, 4
 """The parts of a document that have a checksum each, as bits."""
@@ -57,7 +57,7 @@ def facts_of(entry: FileEntry) -> Facts:
     """Return a file's id, timestamp, instant and problems as they are recorded."""
     if isinstance(entry.found, str):
         return None, None, NO_INSTANT, entry.found
-    moment = instant(entry.found.timestamp)
+    moment = parse_timestamp(entry.found.timestamp)
     return entry.found.id, entry.found.timestamp, NO_INSTANT if moment is None else moment, None
 
 

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING
 
 from aiaml_server.format.invisible import marked, marked_line
 from aiaml_server.rendering import MAX_RENDERED, paragraphs
-from aiaml_server.terminal import bold, broken, columns, dim, styled, unstyled, width
+from aiaml_server.terminal import (
+    bold,
+    dim,
+    display_width,
+    styled,
+    terminal_width,
+    unstyled,
+    wrap_line,
+)
 
 if TYPE_CHECKING:
     from markdown_it.tree import SyntaxTreeNode
@@ -26,7 +34,7 @@ Style = Callable[[str], str]
 
 def rendered(text: str) -> str:
     """Return markdown as it is printed (by `out`); what would lose a word by it, as it stands."""
-    room = min(width(), _WIDEST)
+    room = min(terminal_width(), _WIDEST)
     if len(text) <= MAX_RENDERED and (prose := paragraphs(text)) is not None:
         wrapped = (_wrapped(" ".join(map(marked, lines)), room) for lines in prose)
         return "\n\n".join("\n".join(lines) for lines in wrapped)
@@ -85,7 +93,9 @@ def _table(node: SyntaxTreeNode, room: int) -> list[str]:
         [_inline(cell) for cell in row.children] for part in node.children for row in part.children
     ]
     head, *body = rows
-    widest = [max(columns(unstyled(cell)) for cell in column) for column in zip(*rows, strict=True)]
+    widest = [
+        max(display_width(unstyled(cell)) for cell in column) for column in zip(*rows, strict=True)
+    ]
     if sum(widest) + 3 * (len(widest) - 1) > room:
         return [line for row in rows for line in _hanging(" │ ".join(row), room)]
     rule = dim("─┼─".join("─" * size for size in widest))
@@ -99,7 +109,7 @@ def _hanging(text: str, room: int) -> list[str]:
 
 def _row(cells: Iterable[str], widest: Sequence[int]) -> str:
     padded = (
-        cell + " " * (size - columns(unstyled(cell)))
+        cell + " " * (size - display_width(unstyled(cell)))
         for cell, size in zip(cells, widest, strict=True)
     )
     return dim(" │ ").join(padded).rstrip()
@@ -172,4 +182,4 @@ _STYLES: dict[str, Style] = {
 def _wrapped(text: str, room: int) -> list[str]:
     """Break a text between words; a word that is too long stays whole, to be copied."""
     lines = (" ".join(filter(None, line.split(" "))) for line in text.split("\n"))
-    return [each for line in lines for each in broken(line, room)]
+    return [each for line in lines for each in wrap_line(line, room)]

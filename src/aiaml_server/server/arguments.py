@@ -52,7 +52,7 @@ class Arguments:
         for each in parameters:
             if each.default is not each.empty and each.default is not None:
                 self._parameters[each.name]["default"] = each.default
-        if not tool.lenient:
+        if not tool.ignores_unknown:
             self.schema["additionalProperties"] = False
 
     def read(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,7 +62,7 @@ class Arguments:
             InvalidArguments: some are missing, are of the wrong type, or are none of this tool's.
         """
         unknown = [name for name in given if name not in self._parameters]
-        if unknown and not self._tool.lenient:
+        if unknown and not self._tool.ignores_unknown:
             from difflib import get_close_matches  # noqa: PLC0415 (hardly ever needed)
 
             takes = ", ".join(self._parameters) or "none"
@@ -72,7 +72,7 @@ class Arguments:
             raise InvalidArguments(
                 {name[:100]: f"is no argument of this tool; {meant}" for name in unknown}
             )
-        taken = _taken(given, self.schema, self._tool.empties)
+        taken = _taken(given, self.schema, self._tool.allow_empty)
         try:
             read: dict[str, Any] = self._adapter.validate_python(taken)
         except ValidationError as error:

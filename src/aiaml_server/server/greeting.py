@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from aiaml_server import __version__
-from aiaml_server.files import check_own, open_own, own_directory, read_own, remove_own
+from aiaml_server.files import check_own, make_own_directory, open_own, read_own, remove_own
 
 log = logging.getLogger(__name__)
 
@@ -166,8 +166,8 @@ class Greeting:
             OSError: the disk refuses, or something else stands there.
         """
         text = json.dumps(answers).encode()
-        own_directory(self.path.parent)
-        check_own(self.path.parent, directory=True, alone=True)
+        make_own_directory(self.path.parent)
+        check_own(self.path.parent, directory=True, strict=True)
         self._delete()
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL  # whoever has come first keeps it
         with FileIO(open_own(self.path, flags), "w") as stream:
@@ -180,8 +180,8 @@ class Greeting:
 
     def _read(self) -> dict[str, str]:
         with suppress(OSError, ValueError, RecursionError):
-            if check_own(self.path.parent, directory=True, alone=True):
-                check_own(self.path, alone=True)
+            if check_own(self.path.parent, directory=True, strict=True):
+                check_own(self.path, strict=True)
                 data = read_own(self.path, MOST)
                 if data[:_SUM].decode() == self._sum(data[_SUM:]):
                     return _answers(json.loads(data[_SUM:]))

@@ -26,7 +26,15 @@ from aiaml_server.server import stdio
 from aiaml_server.server.arguments import Arguments, terse
 from aiaml_server.server.greeting import Greeting
 from aiaml_server.server.wire import Wire
-from aiaml_server.toolset import CRASHED, Answer, Resource, Tool, Toolset, client, repair_surrogates
+from aiaml_server.toolset import (
+    INTERNAL_ERROR,
+    Answer,
+    Resource,
+    Tool,
+    Toolset,
+    current_client,
+    replace_surrogates,
+)
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +80,7 @@ class Served:
     def __init__(self, tool: Tool, ready: Callable[[], Awaitable[None]]) -> None:
         self.tool = tool
         self._arguments = Arguments(tool)
-        self._answers: TypeAdapter[Any] = TypeAdapter(tool.shape)
+        self._answers: TypeAdapter[Any] = TypeAdapter(tool.answer_type)
         told = self._answers.json_schema()
         levels = 2 if told["properties"].keys() == {"result"} else 1  # a list is wrapped in one
         self._threads = Threads(ready)  # of its own: calls that wait for a lock hold no others up
@@ -83,10 +91,10 @@ class Served:
             input_schema=self._arguments.schema,
             output_schema=terse(told, told.get("$defs", {}), levels),
             annotations=types.ToolAnnotations(
-                read_only_hint=tool.reads,
-                destructive_hint=tool.destroys,
-                idempotent_hint=tool.repeatable,
-                open_world_hint=tool.outside,
+                read_only_hint=tool.read_only,
+                destructive_hint=tool.destructive,
+                idempotent_hint=tool.idempotent,
+                open_world_hint=tool.open_world,
             ),
         )
 
@@ -98,10 +106,10 @@ class Served:
             result = _result(answer)
             self._answers.validate_python(result.structured_content)
         except AiamlError as error:
-            return _result(self.tool.failure(error), failed=True)
+            return _result(self.tool.error_answer(error), failed=True)
         except Exception:
             log.exception("Tool %s crashed", self.tool.name)
-            return _result(self.tool.failure(None), failed=True)
+            return _result(self.tool.error_answer(None), failed=True)
         return result
 
 
@@ -164,7 +172,7 @@ class Server(ProtocolServer[None]):
         if self._prompts:
             handlers["on_list_prompts"] = self._list_prompts
             handlers["on_get_prompt"] = self._get_prompt
-        if any(each.watched for each in self._resources.values()):
+        if any(each.subscribable for each in self._resources.values()):
             handlers["on_subscribe_resource"] = self._subscribe
             handlers["on_unsubscribe_resource"] = self._unsubscribe
             handlers["on_subscriptions_listen"] = ListenHandler(self._bus)
@@ -191,7 +199,7 @@ class Server(ProtocolServer[None]):
 
         with ExitStack() as stack:
             for toolset in self._toolsets:
-                stack.enter_context(toolset.opened(changed))
+                stack.enter_context(toolset.lifespan(changed))
             yield
 
     # --- tools ------------------------------------------------------------------------------------
@@ -205,7 +213,7 @@ class Server(ProtocolServer[None]):
         if params.name not in self._tools:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:100]}")
         if about := ctx.session.client_params:
-            client.set(about.client_info.name)
+            current_client.set(about.client_info.name)
         return await self._tools[params.name].call(params.arguments or {})
 
     # --- resources --------------------------------------------------------------------------------
@@ -216,7 +224,7 @@ class Server(ProtocolServer[None]):
             if "{" not in each.uri:
                 resources.append(types.Resource(uri=each.uri, **_about(each)))
                 continue
-            for names in await self._threads.run(each.listed):
+            for names in await self._threads.run(each.list_names):
                 uri = each.uri.format_map({name: quote(said, "") for name, said in names.items()})
                 about = {**_about(each), "name": " ".join((each.name, *names.values()))}
                 resources.append(types.Resource(uri=uri, **about))
@@ -245,7 +253,7 @@ class Server(ProtocolServer[None]):
         except Exception as error:
             raise _refused(f"Resource {uri}", error) from error
         contents = types.TextResourceContents(
-            uri=uri, text=repair_surrogates(text), mime_type=resource.mime_type
+            uri=uri, text=replace_surrogates(text), mime_type=resource.mime_type
         )
         return types.ReadResourceResult(contents=[contents])
 
@@ -311,7 +319,7 @@ class Server(ProtocolServer[None]):
             text = await self._threads.run(partial(prompt.text, **given))
         except Exception as error:
             raise _refused(f"Prompt {prompt.name}", error) from error
-        content = types.TextContent(type="text", text=repair_surrogates(text))
+        content = types.TextContent(type="text", text=replace_surrogates(text))
         message = types.PromptMessage(role="user", content=content)
         return types.GetPromptResult(description=prompt.description, messages=[message])
 
@@ -348,7 +356,7 @@ def _result(value: Any, *, failed: bool = False) -> types.CallToolResult:
     try:
         text.encode()
     except UnicodeEncodeError:
-        text = repair_surrogates(text)
+        text = replace_surrogates(text)
         value = json.loads(text)
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=each) for each in (text, *notes)],
@@ -365,7 +373,7 @@ def _refused(what: str, error: Exception) -> MCPError:
     if isinstance(error, AiamlError):
         return MCPError(types.INTERNAL_ERROR, str(error))
     log.error("%s crashed", what, exc_info=error)
-    return MCPError(types.INTERNAL_ERROR, CRASHED)
+    return MCPError(types.INTERNAL_ERROR, INTERNAL_ERROR)
 
 
 # --- running --------------------------------------------------------------------------------------

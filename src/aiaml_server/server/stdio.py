@@ -39,7 +39,7 @@ from mcp.types import jsonrpc_message_adapter as messages
 
 from aiaml_server.server.greeting import Greeting
 from aiaml_server.server.wire import MAX_LINE, Cut, Wire, abandon
-from aiaml_server.toolset import repair_surrogates
+from aiaml_server.toolset import replace_surrogates
 
 DRAIN_SECONDS = 10.0  # how long answers are made and written for after the end of input
 FLUSH_SECONDS = 1.0  # and how long a client has at least to read what was written
@@ -219,7 +219,7 @@ def _message(text: str) -> JSONRPCMessage:
     except ValueError:
         if "\\ud" not in text.lower():
             raise
-        repaired = repair_surrogates(json.dumps(_loads(text), ensure_ascii=False))
+        repaired = replace_surrogates(json.dumps(_loads(text), ensure_ascii=False))
         message = messages.validate_json(repaired, by_name=False)
     if isinstance(message, JSONRPCNotification) and "id" in _loads(text):
         raise ValueError("a request whose id is neither text nor a whole number")

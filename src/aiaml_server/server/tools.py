@@ -17,7 +17,7 @@ from aiaml_server.format.scorer import WANTED as KEYWORDS_RULE
 from aiaml_server.format.scorer import clean
 from aiaml_server.settings import Settings
 from aiaml_server.storage.chosen import chosen_remote
-from aiaml_server.toolset import CRASHED, Answer, Tool, Toolset
+from aiaml_server.toolset import INTERNAL_ERROR, Answer, Tool, Toolset
 
 # --- shapes -----------------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ MEMORY_IDS_RULE = 'a list of ids that think found, such as ["a1b2c3d4"]'
 
 def build(values: Mapping[str, Any]) -> Toolset:
     """Return the default toolset, from its settings by variable."""
-    settings = Settings.of(values)
+    settings = Settings.from_values(values)
     if settings.sync and not settings.remote:
         settings = replace(settings, remote=chosen_remote(settings.base))
     return toolset(settings)
@@ -187,7 +187,7 @@ def toolset(settings: Settings) -> Toolset:
                 Remembered,
                 REMEMBER_RULES,
                 not_stored,
-                lenient=True,
+                ignores_unknown=True,
             ),
             Tool(
                 "think",
@@ -197,9 +197,9 @@ def toolset(settings: Settings) -> Toolset:
                 Matches,
                 {"keywords": KEYWORDS_RULE},
                 not_searched,
-                reads=True,
-                repeatable=True,
-                lenient=True,
+                read_only=True,
+                idempotent=True,
+                ignores_unknown=True,
             ),
             Tool(
                 "recall",
@@ -209,12 +209,12 @@ def toolset(settings: Settings) -> Toolset:
                 Memories,
                 {"memory_ids": MEMORY_IDS_RULE},
                 not_recalled,
-                reads=True,
-                repeatable=True,
-                lenient=True,
+                read_only=True,
+                idempotent=True,
+                ignores_unknown=True,
             ),
         ),
-        opened=lambda _changed: bank.opened(),
+        lifespan=lambda _changed: bank.opened(),
     )
 
 
@@ -346,14 +346,14 @@ def _too_much(memory_id: str) -> NotFound:
 
 def not_stored(error: AiamlError | None) -> dict[str, str]:
     """Return what `remember` answers when it fails."""
-    return {"memory_id": "", "message": f"Error storing memory: {error or CRASHED}"}
+    return {"memory_id": "", "message": f"Error storing memory: {error or INTERNAL_ERROR}"}
 
 
 def not_searched(error: AiamlError | None) -> list[dict[str, str]]:
     """Return what `think` answers when it fails."""
-    return [{"error": f"Search failed: {error or CRASHED}"}]
+    return [{"error": f"Search failed: {error or INTERNAL_ERROR}"}]
 
 
 def not_recalled(error: AiamlError | None) -> list[dict[str, str]]:
     """Return what `recall` answers when it fails."""
-    return [{"error": f"Recall failed: {error or CRASHED}"}]
+    return [{"error": f"Recall failed: {error or INTERNAL_ERROR}"}]

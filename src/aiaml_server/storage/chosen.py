@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from aiaml_server.errors import Nowhere
+from aiaml_server.errors import NoStateDirectory
 from aiaml_server.files import check_own, make_directory, read_own, replace_atomic
 from aiaml_server.storage.derived import name_of, state_directory
 
@@ -19,9 +19,9 @@ _DIRECTORY = "remotes"
 
 def chosen_remote(base: Path) -> str:
     """Return the address that was chosen for a base directory; empty where none was."""
-    with suppress(OSError, Nowhere, UnicodeDecodeError):
+    with suppress(OSError, NoStateDirectory, UnicodeDecodeError):
         path = state_directory() / _DIRECTORY / name_of(base)
-        if check_own(path, alone=True):
+        if check_own(path, strict=True):
             return read_own(path, _MOST).decode("utf-8")
     return ""
 

@@ -22,16 +22,16 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from aiaml_server.errors import NotOurs, Nowhere, StoreError
+from aiaml_server.errors import NoStateDirectory, StoreError, UnsafePath
 from aiaml_server.files import (
     Lock,
     check_own,
     make_directory,
-    own_directory,
+    make_own_directory,
     read_own,
     remove_own,
-    take_name,
-    write_beside,
+    rename_over,
+    write_temporary,
 )
 
 INDEX = ".index"
@@ -60,16 +60,16 @@ def folder(base: Path, *, make: bool = False) -> Path:
     if make:
         _make(place, path)
     elif check_own(place, directory=True):
-        check_own(path, directory=True, alone=True)
+        check_own(path, directory=True, strict=True)
     return path
 
 
 def _make(place: Path, path: Path) -> None:
     if not check_own(place, directory=True):
-        own_directory(place)
-    if not check_own(path, directory=True, alone=True):
+        make_own_directory(place)
+    if not check_own(path, directory=True, strict=True):
         make_directory(path)
-    check_own(path, directory=True, alone=True)
+    check_own(path, directory=True, strict=True)
     if sys.platform != "win32" and path.stat().st_mode & 0o077:
         path.chmod(0o700)
     _clear(place, path.name)
@@ -142,7 +142,7 @@ def _is_out_of_use(path: Path) -> bool:
         NotOurs: it is no folder, or another's.
         OSError: that cannot be found out.
     """
-    if not check_own(path, directory=True, alone=True):
+    if not check_own(path, directory=True, strict=True):
         return False
     last = max(each.lstat().st_mtime for each in (path, *path.iterdir()))
     return time.time() - last > _STALE_SECONDS
@@ -159,7 +159,7 @@ def key() -> bytes:
     """
     found = _sought()
     if isinstance(found, str):
-        raise Nowhere(found)
+        raise NoStateDirectory(found)
     return found
 
 
@@ -201,9 +201,9 @@ def _of_user(kind: str, variable: str, usual: str) -> Path:
     try:
         path: Path = getattr(platformdirs, kind)(_PROGRAM, appauthor=False)
     except RuntimeError as error:  # since 4.9
-        raise Nowhere("there is no home directory") from error
+        raise NoStateDirectory("there is no home directory") from error
     if not path.is_absolute():  # of a user that nobody knows, before 4.9
-        raise Nowhere("there is no home directory")
+        raise NoStateDirectory("there is no home directory")
     return path
 
 
@@ -213,9 +213,9 @@ def _sought() -> bytes | str:
     try:
         file = key_file()
         return _read(file) or _made(file)
-    except Nowhere as error:
-        return error.why
-    except NotOurs as error:
+    except NoStateDirectory as error:
+        return error.reason
+    except UnsafePath as error:
         return str(error)
     except OSError as error:
         return str(StoreError("use", error.filename or _PROGRAM, error))
@@ -229,7 +229,7 @@ def _read(file: Path) -> bytes | None:
         OSError: it cannot be read.
     """
     try:
-        if not check_own(file, alone=True):
+        if not check_own(file, strict=True):
             return None
     except NotADirectoryError:  # `_made` says so
         return None
@@ -250,16 +250,16 @@ def _made(file: Path) -> bytes:
     """
     there = next(each for each in file.parents if each.is_dir())
     if sys.platform != "win32" and there.stat().st_uid != os.geteuid():
-        raise Nowhere(f"{there} belongs to another user")
+        raise NoStateDirectory(f"{there} belongs to another user")
     make_directory(file.parent)
-    draft = write_beside(file, os.urandom(_KEY_BYTES))
+    draft = write_temporary(file, os.urandom(_KEY_BYTES))
     try:
         with Lock(file.with_name(f"{_KEY}.lock")).held(_LOCK_SECONDS):
             if not _read(file):  # nobody was quicker
-                take_name(draft, file)
+                rename_over(draft, file)
     finally:
         with suppress(OSError):
             draft.unlink()
     if not (found := _read(file)):
-        raise Nowhere(f"others can read {file}, on a disk that keeps no permissions")
+        raise NoStateDirectory(f"others can read {file}, on a disk that keeps no permissions")
     return found

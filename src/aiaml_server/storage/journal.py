@@ -13,7 +13,7 @@ import os
 from io import FileIO
 from pathlib import Path
 
-from aiaml_server.errors import NotOurs
+from aiaml_server.errors import UnsafePath
 from aiaml_server.files import check_own, open_own
 
 BESIDE = ("-journal", "-wal", "-shm")
@@ -36,7 +36,7 @@ def check_beside(database: Path) -> None:
     for suffix in BESIDE:
         path = database.with_name(database.name + suffix)
         if check_own(path) and suffix == "-journal" and _ending(path) == _SUPER:
-            raise NotOurs(path, "a journal that names another file, which SQLite could delete")
+            raise UnsafePath(path, "a journal that names another file, which SQLite could delete")
 
 
 def _ending(path: Path) -> bytes:

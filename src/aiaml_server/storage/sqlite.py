@@ -15,7 +15,7 @@ from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
 
-from aiaml_server.files import private
+from aiaml_server.files import open_private
 from aiaml_server.storage.journal import check_beside
 
 VALUES = (1, 10, 100)
@@ -101,7 +101,7 @@ class SharedFile:
         self._beaten = 0.0
         if path:
             check_beside(path)  # what brings a directory back may bring its own of these
-            os.close(private(str(path), os.O_RDWR | os.O_CREAT))  # SQLite would make it 0644
+            os.close(open_private(str(path), os.O_RDWR | os.O_CREAT))  # SQLite would make it 0644
             self._inode = path.stat().st_ino
         self.sql = sqlite3.connect(
             path or ":memory:", isolation_level=None, check_same_thread=False, timeout=TRY

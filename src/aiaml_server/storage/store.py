@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import sys
 import time
@@ -11,20 +12,21 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from aiaml_server.errors import ChangedMeanwhile, MalformedFile, StoreError
+from aiaml_server.errors import FileChanged, MalformedFile, StoreError
 from aiaml_server.files import (
     Lock,
-    log_of,
     make_directory,
     read_regular,
-    remove_left,
+    remove_stale_temporaries,
+    rename_over,
     replace_atomic,
     sync_directory,
-    take_name,
     write_atomic,
-    write_beside,
+    write_temporary,
 )
 from aiaml_server.format.memory import Memory, format, parse
+
+log = logging.getLogger(__name__)
 
 SUFFIX = ".md"
 MAX_FILE = 4 * 1024 * 1024  # bytes; four times the largest memory that can be remembered
@@ -118,19 +120,19 @@ class Store:
         self._make_directories()
         try:
             with self._lock.held(LOCK_SECONDS) as hold:
-                if not hold.alone or self._names_stamp != self.stamp():
+                if not hold.undisturbed or self._names_stamp != self.stamp():
                     names = os.listdir(self.directory)  # noqa: PTH208 (names, not paths)
                     self._names, self._added = "_".join(["", *names]), set()
-                    remove_left(self.directory, names, _LEFTOVER_SECONDS)
+                    remove_stale_temporaries(self.directory, names, _LEFTOVER_SECONDS)
                 yield
                 self._names_stamp = None
                 with suppress(StoreError):  # what was stored is stored, whatever becomes of this
                     self._names_stamp = self.stamp()
         except OSError as error:
             raise StoreError("write in", self.directory, error) from error
-        if not hold.had:
+        if not hold.acquired:
             without = "Stored %s without the lock on %s, which could not be acquired"
-            log_of(__name__).warning(without, what, self.base)
+            log.warning(without, what, self.base)
 
     def _is_taken(self, memory_id: str) -> bool:
         # One text is made, and looked through, in a thirtieth of the time that a set of ids takes.
@@ -169,9 +171,9 @@ class Store:
                         memory = memory.with_new_id()  # noqa: PLW2901
                     self._added.add(memory.id)
                     path, data = self.directory / memory.file_name, format(memory).encode()
-                    drafts.append((memory, pool.submit(write_beside, path, data)))
+                    drafts.append((memory, pool.submit(write_temporary, path, data)))
             for memory, draft in drafts:
-                take_name(draft.result(), self.directory / memory.file_name)
+                rename_over(draft.result(), self.directory / memory.file_name)
                 named += 1
         finally:
             for _, draft in drafts[named:]:
@@ -196,7 +198,7 @@ class Store:
         try:
             with self._lock.held(LOCK_SECONDS):
                 if self.present(name) != before:
-                    raise ChangedMeanwhile(name)
+                    raise FileChanged(name)
                 if after is not None:
                     replace_atomic(path, after.encode(), 0o600)
                 elif before is not None:
@@ -351,12 +353,12 @@ class Store:
         if len(untold) > SOME:
             name, problems = min(untold)
             counted = f"{len(untold):,} files in {self.directory} that are no memories"
-            log_of(__name__).warning(
+            log.warning(
                 "Skipped %s (`aiaml doctor files` names them); %s: %s", counted, name, problems
             )
             return
         for name, problems in untold:
-            log_of(__name__).warning("Skipped %s: %s", self.directory / name, problems)
+            log.warning("Skipped %s: %s", self.directory / name, problems)
 
 
 def id_in(name: str) -> str:

@@ -49,8 +49,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from aiaml_server.errors import GitMissing, InvalidSetting, Occupied, StoreError
-from aiaml_server.settings import Settings, without_password
+from aiaml_server.errors import GitMissing, InvalidSetting, LockTimeout, StoreError
+from aiaml_server.settings import Settings, hide_password
 from aiaml_server.storage.chosen import chosen_remote
 from aiaml_server.sync import asked, place
 from aiaml_server.sync.address import in_use, with_remote_in_use
@@ -121,7 +121,7 @@ def once(
     is_another = settings.remote not in ("", usual, chosen_remote(settings.base))
     if usual and is_another and not (local or settings.remote_error):
         remedy = "unset it here, or have all use another by `aiaml sync --setup ADDRESS`"
-        servers = f"not {without_password(usual)}, which servers exchange this directory with"
+        servers = f"not {hide_password(usual)}, which servers exchange this directory with"
         raise InvalidSetting("AIAML_GITHUB_REMOTE", f"is {servers}; {remedy}")
     rounds = Rounds(settings, closing, progress, missing, erase=erase)
     failures: list[BaseException] = []
@@ -147,7 +147,7 @@ def once(
             thread.join()
         raise
     for error in failures:
-        if isinstance(error, OSError) and not isinstance(error, Occupied):
+        if isinstance(error, OSError) and not isinstance(error, LockTimeout):
             raise StoreError("synchronise", settings.base, error) from error
         raise error
     status = Status.read(settings.base)
@@ -161,7 +161,7 @@ def _attempt(rounds: Rounds, closing: threading.Event, *, local: bool, seconds: 
     deadline = time.monotonic() + seconds
     while not rounds.run(last=local):
         if time.monotonic() > deadline:
-            raise Occupied("another process is synchronising this directory; try again later")
+            raise LockTimeout("another process is synchronising this directory; try again later")
         rounds.progress.begin("waiting for another process that synchronises")
         if closing.wait(_OCCUPIED_SECONDS):
             return

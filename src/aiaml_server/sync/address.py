@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
-from aiaml_server.errors import Nowhere
+from aiaml_server.errors import NoStateDirectory
 from aiaml_server.files import check_own, read_own, remove_own, replace_atomic
 from aiaml_server.settings import Settings
 from aiaml_server.storage.chosen import chosen_remote
@@ -45,7 +45,7 @@ def remember(base: Path, url: str) -> None:
     A repository that came with a directory has an address of whoever gave it away. So a sum that
     only this user can make is noted where only this user can put it.
     """
-    with suppress(OSError, Nowhere):
+    with suppress(OSError, NoStateDirectory):
         path, summed = folder(base, make=True) / _NOTE, _sum(url)
         if not check_own(path) or read_own(path, _MOST) != summed:
             replace_atomic(path, summed, 0o600)
@@ -53,7 +53,7 @@ def remember(base: Path, url: str) -> None:
 
 def remembered(base: Path) -> str:
     """Return the address that was last used for a base directory; empty where there is none."""
-    with suppress(OSError, Nowhere):
+    with suppress(OSError, NoStateDirectory):
         url = _address_in(read_own(notes_of(base) / "aiaml" / "remote", _MOST))
         if read_own(folder(base) / _NOTE, _MOST) == _sum(url):
             return url

@@ -16,9 +16,8 @@ from pathlib import Path
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import (
-    check_git,
     check_own,
-    own_directory,
+    make_own_directory,
     read_own,
     read_regular,
     remove_own,
@@ -65,7 +64,6 @@ def convert(git: Git, base: Path) -> bool:
     directory = base / ".git"
     if not place.is_made_by_us(directory):
         return False
-    check_git(directory)
     git.variables["GIT_DIR"] = str(directory)
     try:
         if not _is_free(git, directory):
@@ -186,8 +184,6 @@ def create(git: Git, base: Path, directory: Path) -> None:
 def _bring_over(git: Git, base: Path, directory: Path, branch: str, new: Path) -> None:
     """Copy what an earlier version committed and noted; nothing of it is changed."""
     its, _ = place.git_directories(base / ".git")
-    for each in (its, directory):
-        check_git(each)
     git.variables["GIT_DIR"] = str(its)
     try:
         tip = name_of(git, directory, branch)
@@ -208,7 +204,7 @@ def _bring_over(git: Git, base: Path, directory: Path, branch: str, new: Path) -
     git.run("update-ref", "-m", BEGIN, "--stdin", stdin=steps.encode())
     log_of_ours = _in_order(_log(directory, branch), _log(directory, "HEAD"))
     replace_atomic(new / "logs" / MAIN, _known(git, log_of_ours), 0o600)
-    own_directory(new / "aiaml")
+    make_own_directory(new / "aiaml")
     for name in _NOTES:
         with suppress(OSError, MalformedFile):
             data = read_regular(str(directory / "aiaml" / name), _MOST)

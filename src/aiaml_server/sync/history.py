@@ -13,13 +13,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from aiaml_server.moments import timestamp
 from aiaml_server.storage.store import MAX_FILE
 from aiaml_server.sync.command import GitFailed
 from aiaml_server.sync.messages import JOIN, did
 from aiaml_server.sync.reading import NOBODY, Reading
 from aiaml_server.sync.trees import Sides, listed, pairs_of
 from aiaml_server.sync.union import Entry, is_memory
+from aiaml_server.timestamps import format_timestamp
 
 __all__ = ["TOGETHER_SECONDS", "Change", "Commit", "Entry", "History"]
 
@@ -55,7 +55,7 @@ class Commit(NamedTuple):
     @property
     def when(self) -> str | None:
         """When it was made, as ISO 8601 in UTC."""
-        return None if self.time is None else timestamp(self.time * 1_000_000, "seconds")
+        return None if self.time is None else format_timestamp(self.time * 1_000_000, "seconds")
 
 
 class Change(NamedTuple):

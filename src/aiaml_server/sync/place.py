@@ -13,8 +13,8 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from aiaml_server.errors import MalformedFile, NotOurs, StoreError
-from aiaml_server.files import bound, check_own, read_regular
+from aiaml_server.errors import MalformedFile, StoreError, UnsafePath
+from aiaml_server.files import check_own, format_limit, read_regular
 
 BESIDE = ".aiaml.git"
 HIDDEN = b"/files/*.md\n"  # by which earlier versions hid memories from a person's git
@@ -107,11 +107,11 @@ def check_ours(directory: Path) -> None:
             configured to do more than ours are, or a name in it is too long to be one.
     """
     if not is_made_by_us(directory):
-        raise NotOurs(directory, "a repository that this program did not make")
+        raise UnsafePath(directory, "a repository that this program did not make")
     _check_plain(directory)
     for name in ("commondir", "objects/info/alternates", "objects/info/http-alternates"):
         if os.path.lexists(directory / name):
-            raise NotOurs(directory / name, "what makes git use another repository")
+            raise UnsafePath(directory / name, "what makes git use another repository")
     _check_configuration(directory)
 
 
@@ -137,7 +137,7 @@ def _check_configuration(directory: Path) -> None:
         if not is_included and not (key and is_known):
             what = f"a repository with {key or 'what is no plain setting'} in its configuration"
             remedy = f"take line {number} out of the file `config` in it, or move it away"
-            raise NotOurs(directory, f"{what}, which sync has no use for", remedy)
+            raise UnsafePath(directory, f"{what}, which sync has no use for", remedy)
 
 
 def _check_plain(directory: Path) -> None:
@@ -164,7 +164,7 @@ def _check_plain(directory: Path) -> None:
 def _check_small(path: Path) -> None:
     with suppress(FileNotFoundError):
         if path.stat().st_size > _MOST:
-            raise NotOurs(path, f"larger than {bound(_MOST)}")
+            raise UnsafePath(path, f"larger than {format_limit(_MOST)}")
 
 
 def config_of(directory: Path) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from aiaml_server.errors import GitMissing, InvalidSetting, NotOurs, StoreError
+from aiaml_server.errors import GitMissing, InvalidSetting, StoreError, UnsafePath
 from aiaml_server.sync.command import REMOTE_VERBS, GitFailed
 from aiaml_server.sync.status import TRY_AGAIN, Busy, Problem
 
@@ -97,7 +97,7 @@ def _of_git(verb: str, output: str) -> Problem:
 
 
 def _of_system(sentence: str, error: OSError) -> Problem:
-    if isinstance(error, NotOurs):
+    if isinstance(error, UnsafePath):
         return Problem("not-ours", f"{error.path} is {error.what}", f"{error.remedy}{_OR_OWN}")
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return Problem("disk-full", sentence, _MAKE_ROOM)

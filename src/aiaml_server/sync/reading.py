@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from aiaml_server.files import check_git, check_own
+from aiaml_server.files import check_own
 from aiaml_server.sync import address, place
 from aiaml_server.sync.command import Git, GitFailed
 from aiaml_server.sync.trees import parted, sizes
@@ -59,7 +59,6 @@ class Reading:
             NotOurs: something else is there.
         """
         self.directory, self.branch = directory, branch
-        check_git(directory)
         if check_own(directory / "aiaml", directory=True):
             for name in ("HEAD", "config"):
                 check_own(directory / "aiaml" / name)

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote
 
-from aiaml_server.files import check_own, own_directory, read_own, replace_atomic
+from aiaml_server.files import check_own, make_own_directory, read_own, replace_atomic
 from aiaml_server.sync.address import path_of, remember, section
 from aiaml_server.sync.command import Git, GitFailed, dying_with_us, ssh_command
 from aiaml_server.sync.pace import CALL_SECONDS, Pace
@@ -58,7 +58,7 @@ class Remote:
         """Set up the repository of our own."""
         directory = self._repository.directory / "aiaml"
         for each in (directory.parent, directory, directory / "refs", directory / "objects"):
-            own_directory(each)
+            make_own_directory(each)
         sha256 = len(self._repository.head()) > 40
         address, who = _apart(self._url)
         config = (_SHA256 if sha256 else _SHA1) + _CHECKED + section(address, f"+{MAIN}:{REMOTE}")

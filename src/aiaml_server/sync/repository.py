@@ -11,8 +11,14 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-from aiaml_server.errors import NotOurs
-from aiaml_server.files import TEMPORARY, check_own, make_directory, own_directory, private
+from aiaml_server.errors import UnsafePath
+from aiaml_server.files import (
+    TEMPORARY_SUFFIX,
+    check_own,
+    make_directory,
+    make_own_directory,
+    open_private,
+)
 from aiaml_server.storage.derived import folder, name_of
 from aiaml_server.storage.sqlite import files_of
 from aiaml_server.storage.store import MAX_FILE
@@ -48,7 +54,7 @@ _IGNORED = f"""\
 .keep-local
 .git.new/
 .index/
-.*{TEMPORARY}
+.*{TEMPORARY_SUFFIX}
 {MARKER}
 """
 _EXACT = "files/*.md -text -filter -ident !eol !working-tree-encoding\n"
@@ -107,7 +113,7 @@ class Repository(Reading):
         files = self.base / "files"
         if files.is_symlink() and not self._is_begun_here(directory) and self.find():
             what = f"of a history that was begun elsewhere, and {files} is a link"
-            raise NotOurs(self.directory, what)
+            raise UnsafePath(self.directory, what)
 
     def _is_begun_here(self, directory: Path) -> bool:
         with suppress(OSError):
@@ -117,9 +123,9 @@ class Repository(Reading):
     def _note_begun_here(self) -> None:
         """Leave a name in it that nobody else can make: another directory has another one."""
         with suppress(OSError):
-            own_directory(self.directory / "aiaml")
+            make_own_directory(self.directory / "aiaml")
             mark = self.directory / "aiaml" / name_of(self.directory)
-            os.close(private(str(mark), os.O_CREAT | os.O_WRONLY))
+            os.close(open_private(str(mark), os.O_CREAT | os.O_WRONLY))
 
     def _create(self, directory: Path) -> None:
         make_directory(self.base)
@@ -136,7 +142,7 @@ class Repository(Reading):
                 path = self.base / name
                 with (
                     suppress(FileExistsError),
-                    open(path, "x", encoding="utf-8", opener=private) as file,
+                    open(path, "x", encoding="utf-8", opener=open_private) as file,
                 ):
                     file.write(text)
         convert.create(self.git, self.base, directory)
@@ -257,7 +263,7 @@ class Repository(Reading):
         with suppress(OSError):
             if check_own(notes, directory=True):
                 for path in files_of(notes / "seen"):
-                    if check_own(path, alone=True):
+                    if check_own(path, strict=True):
                         path.unlink()
 
     def commit_own_files(self) -> str:

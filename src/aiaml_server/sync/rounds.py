@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from aiaml_server.errors import AiamlError, InvalidSetting
 from aiaml_server.files import Lock, make_directory
-from aiaml_server.moments import instant
 from aiaml_server.settings import Settings
 from aiaml_server.sync.command import GitFailed
 from aiaml_server.sync.commit import Committed, commit
@@ -25,6 +24,7 @@ from aiaml_server.sync.pace import Pace
 from aiaml_server.sync.repository import Repository
 from aiaml_server.sync.status import LOCAL, Busy, Missing, Problem, Progress, Status, now
 from aiaml_server.sync.tidy import Tidy
+from aiaml_server.timestamps import parse_timestamp
 
 if TYPE_CHECKING:
     from aiaml_server.sync.remote import Remote
@@ -100,7 +100,7 @@ class Rounds:
         make_directory(self._settings.base)
         done = self.progress.committed + self.progress.arrived
         with self._lock.held(1.0 if last else 0.0) as hold:
-            if not hold.had and not hold.problem:
+            if not hold.acquired and not hold.problem:
                 return False
             before = self._begin()
             try:
@@ -354,7 +354,10 @@ class Rounds:
         Then memories travel, and that one of several programs cannot reach the remote (it was
         started without the key, say) is no problem of the directory.
         """
-        success, failure = instant(self._status.last_success or ""), instant(self._failed_at or "")
+        success, failure = (
+            parse_timestamp(self._status.last_success or ""),
+            parse_timestamp(self._failed_at or ""),
+        )
         if success is None or failure is None or self._status.last_success == self._succeeded:
             return False
         return success >= failure

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aiaml_server.errors import MalformedFile
-from aiaml_server.files import own_directory, private, read_regular
+from aiaml_server.files import make_own_directory, open_private, read_regular
 from aiaml_server.storage.journal import check_beside
 from aiaml_server.storage.sqlite import files_of
 from aiaml_server.storage.store import NEVER, Stamp
@@ -180,8 +180,8 @@ class Seen:
             return
         check_beside(self.file)
         if write:
-            own_directory(self.file.parent)
-            os.close(private(str(self.file), os.O_CREAT | os.O_WRONLY))
+            make_own_directory(self.file.parent)
+            os.close(open_private(str(self.file), os.O_CREAT | os.O_WRONLY))
         mode = "rw" if write else "ro"
         name = f"{self.file.absolute().as_uri()}?mode={mode}"
         with closing(sqlite3.connect(name, uri=True)) as connection:
@@ -211,7 +211,7 @@ def _place(directory: Path) -> Place | None:
 def _mark(directory: Path) -> Place:
     path = directory / MARKER
     path.unlink(missing_ok=True)
-    with open(path, "xb", opener=private) as file:
+    with open(path, "xb", opener=open_private) as file:
         file.write(_MARK % os.urandom(16).hex().encode())
     place = _place(directory)
     if not place:

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 from aiaml_server.errors import AiamlError
 from aiaml_server.files import read_own, replace_atomic
-from aiaml_server.moments import instant, present, timestamp
+from aiaml_server.timestamps import format_timestamp, now_micros, parse_timestamp
 
 _MOST = 4 * 1024 * 1024  # bytes; each file that is kept out takes some dozens
 
@@ -167,7 +167,7 @@ def _fits(name: str, value: object) -> bool:
     if not isinstance(value, str):
         return value is None
     is_time = name.startswith(("last_", "failing_", "noticed_"))
-    return not is_time or instant(value) is not None
+    return not is_time or parse_timestamp(value) is not None
 
 
 def _is_problem(value: object) -> bool:
@@ -197,4 +197,4 @@ class Progress:
 
 def now(*, exactly: bool = False) -> str:
     """Return the time as it stands in a status."""
-    return timestamp(present(), "microseconds" if exactly else "seconds")
+    return format_timestamp(now_micros(), "microseconds" if exactly else "seconds")

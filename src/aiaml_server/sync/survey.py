@@ -237,4 +237,4 @@ def _occupied(path: Path) -> bool:
     with Lock(path).held(0) as hold:
         if hold.problem:
             raise hold.problem
-        return not hold.had
+        return not hold.acquired

@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from aiaml_server.files import check_git, check_own, own_directory, read_own, replace_atomic
+from aiaml_server.files import check_own, make_own_directory, read_own, replace_atomic
 from aiaml_server.storage.store import Stamp
 from aiaml_server.sync import place
 from aiaml_server.sync.command import Git, GitFailed
@@ -61,7 +61,6 @@ class Theirs:
         index = self._index()
         if not index or not index.exists():
             return set()
-        check_git(index.parent)
         its = {"GIT_DIR": str(index.parent)}
         try:
             found = git.run("ls-files", "--unmerged", "-z", variables=its)
@@ -72,7 +71,7 @@ class Theirs:
     def note(self, state: str) -> None:
         """Note that all up to a state is dealt with."""
         if state != self._noted():
-            own_directory(self._note.parent)
+            make_own_directory(self._note.parent)
             replace_atomic(self._note, state.encode(), 0o600)
 
     def _noted(self) -> str:

@@ -57,7 +57,7 @@ class Tidy:
         try:
             place.mkdir(mode=0o700, exist_ok=True)
             with Lock(place / "tidying").held(0) as hold:
-                if hold.had:
+                if hold.acquired:
                     for path in (objects / "pack").glob(".tmp-*"):  # of a killed packing
                         with suppress(OSError):
                             if time.time() - path.lstat().st_mtime > _STALE_SECONDS:

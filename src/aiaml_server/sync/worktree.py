@@ -15,9 +15,9 @@ from aiaml_server.errors import MalformedFile, TooLarge
 from aiaml_server.files import (
     make_directory,
     read_regular,
+    rename_over,
     sync_directory,
-    take_name,
-    write_all_beside,
+    write_temporary,
 )
 from aiaml_server.storage.store import MAX_FILE, NEVER, UNREADABLE, Stamp
 from aiaml_server.sync.status import CUT, MOVE, Problem
@@ -30,6 +30,24 @@ _FOLDED = Problem(
 )
 _RENAME = "give it a shorter or simpler name on the machine that it is from."
 _OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE)
+
+
+def write_all_temporary(files: Sequence[tuple[Path, bytes]]) -> list[Path]:
+    """Write a durable temporary file beside each path; return them in the same order.
+
+    Raises:
+        OSError: the disk refused; nothing was left.
+    """
+    written: list[Path] = []
+    try:
+        for path, data in files:
+            written.append(write_temporary(path, data))
+    except BaseException:
+        for path in written:
+            with suppress(OSError):
+                path.unlink()
+        raise
+    return written
 
 
 class Unfit(Exception):  # noqa: N818
@@ -119,7 +137,7 @@ def bring(directory: Path, changes: Sequence[Change]) -> dict[Path, Problem]:
     bringing = _Bringing(directory)
     due = [(change, state) for change in changes if (state := bringing.due(change))]
     new = {change.path: change.data for change, _ in due if change.data is not None}
-    drafts = dict(zip(new, write_all_beside([*new.items()]), strict=True))
+    drafts = dict(zip(new, write_all_temporary([*new.items()]), strict=True))
     try:
         for change, state in due:
             bringing.apply(change, state, drafts.get(change.path))
@@ -181,7 +199,7 @@ class _Bringing:
             raise Changed(change.path.name)
         try:
             if draft:
-                take_name(draft, change.path)
+                rename_over(draft, change.path)
             else:
                 change.path.unlink()
         except OSError as error:

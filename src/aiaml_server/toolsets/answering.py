@@ -11,7 +11,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict
 
-from aiaml_server.toolset import Tool, failure
+from aiaml_server.toolset import Tool, error_answer
 
 
 class Failure(TypedDict, total=False):
@@ -113,4 +113,4 @@ def tool(
     parameters = inspect.signature(call).parameters
     own = {each: rules.get(f"{name} {each}") or rules[each] for each in parameters}
     title = name.removeprefix("memory_").replace("_", " ").capitalize()
-    return Tool(name, title, description, call, shape, own, failure, **hints)
+    return Tool(name, title, description, call, shape, own, error_answer, **hints)

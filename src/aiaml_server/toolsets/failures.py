@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from aiaml_server.errors import DiskError, said_by_system
+from aiaml_server.errors import DiskError, os_reason
 
 _MOST_SHOWN = 80  # characters of a wrong value
 
 
-def beginning(text: str, most: int = _MOST_SHOWN) -> str:
+def shorten(text: str, most: int = _MOST_SHOWN) -> str:
     """Return as much of a text as an error shows, or as is asked for: it may have megabytes."""
     return text if len(text) <= most else f"{text[:most]}…"
 
@@ -30,6 +30,6 @@ def annotation(level: str, text: str, **where: object) -> str:
     return f"{level} {','.join(places)}::{escaped(text)}"
 
 
-def refused(what: object, error: OSError) -> DiskError:
+def disk_error(what: object, error: OSError) -> DiskError:
     """Return what is raised where the system refused something."""
-    return DiskError(f"{what}: {said_by_system(error)}")
+    return DiskError(f"{what}: {os_reason(error)}")

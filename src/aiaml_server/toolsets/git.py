@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import time
-from contextlib import suppress
 from pathlib import Path
 
-from aiaml_server.errors import AiamlError, MalformedFile
-from aiaml_server.files import check_git, read_regular
+from aiaml_server.errors import AiamlError
 from aiaml_server.git import TIMED_OUT, Git, GitFailed
 
 _SECONDS = 30.0
-_MOST_NAMED = 4096  # bytes of a file that names the git directory
 _SILENT = 60.0  # seconds in which a directory is not asked again where git did not end
 _silent: dict[str, float] = {}  # when git did not end in a directory
 
@@ -23,7 +19,7 @@ def ask(
 ) -> subprocess.CompletedProcess[bytes] | None:
     """Return how git ended in a directory; None where there is no git, or it does not end in time.
 
-    It is not asked where it would wait for a pipe among its own files. `given` is what it reads.
+    `given` is what it reads.
 
     Filters of the repository would be run by what compares files with commits, such as `git diff`
     and `git status`: these are not to be asked for.
@@ -31,7 +27,6 @@ def ask(
     if time.monotonic() < _silent.get(root, 0.0):
         return None
     try:
-        check_git(_directory(root))
         output = Git(Path(root)).run(*words, stdin=given or None, seconds=seconds)
     except GitFailed as error:
         if error.exit_code != TIMED_OUT:
@@ -41,13 +36,3 @@ def ask(
     except (AiamlError, OSError, ValueError):
         return None
     return subprocess.CompletedProcess(words, 0, output, b"")
-
-
-def _directory(root: str) -> Path:
-    """Return the git directory that git will find; one that is not there where there is none."""
-    places = (each / ".git" for each in (Path(root), *Path(root).parents))
-    found = next((each for each in places if os.path.lexists(each)), Path(root, ".git"))
-    with suppress(OSError, MalformedFile):
-        said = read_regular(os.fspath(found), _MOST_NAMED).decode("utf-8", "surrogateescape")
-        return found.parent / said.removeprefix("gitdir:").strip()
-    return found

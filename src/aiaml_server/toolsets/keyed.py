@@ -20,12 +20,12 @@ class Key(NamedTuple):
     rule: str
 
 
-def switch(attribute: str) -> Key:
+def bool_key(attribute: str) -> Key:
     """Return a key that is true or false."""
     return Key(attribute, lambda value: type(value) is bool, "true or false")
 
 
-def whole(attribute: str, least: int, most: int, rule: str = "") -> Key:
+def int_key(attribute: str, least: int, most: int, rule: str = "") -> Key:
     """Return a key that is a whole number."""
 
     def fits(value: Any) -> bool:
@@ -34,7 +34,7 @@ def whole(attribute: str, least: int, most: int, rule: str = "") -> Key:
     return Key(attribute, fits, rule or f"a whole number from {least}")
 
 
-def number(attribute: str, least: float, most: float, rule: str) -> Key:
+def number_key(attribute: str, least: float, most: float, rule: str) -> Key:
     """Return a key that is a number."""
 
     def fits(value: Any) -> bool:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from aiaml_server.errors import InvalidSetting
-from aiaml_server.toolset import Variable
+from aiaml_server.toolset import Setting
 
 EVERY = "*"
 _CONTAINERS = (".dockerenv", "run/.containerenv")  # what Docker and Podman put into theirs
@@ -32,7 +32,7 @@ def _directories(variable: str, value: str) -> tuple[str, ...]:
     return tuple(each if each == EVERY else os.path.realpath(each) for each in paths)
 
 
-SAFE = Variable(
+SAFE = Setting(
     "AIAML_SAFE_DIRECTORIES",
     "",
     _directories,
@@ -41,7 +41,7 @@ SAFE = Variable(
 )
 
 
-def foreign(
+def foreign_owner(
     top: Path, names: Iterable[str], environ: Mapping[str, str] = os.environ, root: Path = Path("/")
 ) -> str:
     """Say that what was found is another user's, and how to allow it; empty where all is well.
@@ -72,7 +72,7 @@ def foreign(
     return ""
 
 
-def leads_elsewhere(name: str) -> str:
+def leaves_directory(name: str) -> str:
     """Say that a path below the working directory leads elsewhere; empty where it does not.
 
     Whoever gives a person a directory, such as a repository to clone, can put a link into it.

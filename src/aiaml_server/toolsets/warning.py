@@ -17,7 +17,7 @@ _NAME = 200  # characters, of which the last are looked at
 _LONGEST = 250  # characters of a value that stands alone
 
 
-def secret_in(*texts: str | None, check: bool) -> list[str]:
+def secret_warning(*texts: str | None, check: bool) -> list[str]:
     """Return a warning where one of some texts seems to hold a secret; else none.
 
     A text that names one and the text behind it, where that is a single word, count as written
@@ -29,10 +29,10 @@ def secret_in(*texts: str | None, check: bool) -> list[str]:
         for name, word in pairwise(given)
         if len(word) <= _LONGEST and len(word.split()) == 1
     ]
-    found = leak_in("\n".join([*given, *below]).encode("utf-8", "replace"), check=check)
+    found = find_leak("\n".join([*given, *below]).encode("utf-8", "replace"), check=check)
     return [f"this seems to hold {found.kind}; {_TAKE_OUT}"] if found else []
 
 
-def leak_in(data: bytes, *, check: bool) -> Secret | None:
+def find_leak(data: bytes, *, check: bool) -> Secret | None:
     """Return the first secret in `data`; None where it is not to be checked."""
     return find_secret(data) if check else None

@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from aiaml_server.files import remove_left, replace_atomic
+from aiaml_server.files import remove_stale_temporaries, replace_atomic
 
 
 def replace(path: Path, data: bytes) -> None:
@@ -25,4 +25,4 @@ def clear_unfinished(directory: Path) -> None:
         names = os.listdir(directory)  # noqa: PTH208 (four times as fast)
     except OSError:  # whoever writes there is told
         return
-    remove_left(directory, names, 0)
+    remove_stale_temporaries(directory, names, 0)

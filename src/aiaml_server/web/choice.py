@@ -9,7 +9,7 @@ from typing import NamedTuple
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from aiaml_server.errors import ChangedMeanwhile
+from aiaml_server.errors import FileChanged
 from aiaml_server.format.bm25 import Answer
 from aiaml_server.format.scorer import Hit
 from aiaml_server.web.asked import json_in, question
@@ -73,7 +73,7 @@ class Choice:
             raise HTTPException(428, "it must be said, as If-Match, which memories were told of")
         files = self.files(request)
         if told != self.version(files):
-            raise ChangedMeanwhile("what was chosen")
+            raise FileChanged("what was chosen")
         return files
 
     @staticmethod

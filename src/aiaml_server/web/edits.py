@@ -17,13 +17,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from aiaml_server.errors import ChangedMeanwhile, InvalidInput, MalformedFile, StoreError
+from aiaml_server.errors import FileChanged, InvalidInput, MalformedFile, StoreError
 from aiaml_server.exchange.shapes import line_of
 from aiaml_server.format.memory import must_be, parse
 from aiaml_server.rendering.html import safe_html
-from aiaml_server.settings import BASE, wrong_remote
+from aiaml_server.settings import MEMORY_DIR, remote_problem
 from aiaml_server.storage.store import MAX_FILE, Stamp
-from aiaml_server.terminal import DONE, UNANSWERED
+from aiaml_server.terminal import EXIT_OK, EXIT_UNANSWERED
 from aiaml_server.web.asked import MAX_BODY, body, is_large, json_in
 from aiaml_server.web.choice import Choice
 from aiaml_server.web.pages import Json, problem
@@ -112,7 +112,7 @@ class Edits:
         kept: set[File] = set()
         try:
             kept = self._forget_files(texts)
-        except (ChangedMeanwhile, StoreError) as error:
+        except (FileChanged, StoreError) as error:
             if all(map(_stamp, texts)):
                 raise
             problem = str(error)  # and what is gone by then can be undone
@@ -142,7 +142,7 @@ class Edits:
             raise HTTPException(410, "that was too long ago; `aiaml restore` brings back more")
         back = 0
         for file, before in self._undone[undo].items():
-            with suppress(ChangedMeanwhile):
+            with suppress(FileChanged):
                 file.place.kept().restore(file.name, None, before)
                 back += 1
         del self._undone[undo]
@@ -175,22 +175,22 @@ class Edits:
             raise InvalidInput("address", ADDRESS)
         address = address.strip()
         whole = ":" in address or os.path.isabs(os.path.expanduser(address))  # noqa: PTH111, PTH117
-        if reason := wrong_remote(address) or ("" if whole else ADDRESS):
+        if reason := remote_problem(address) or ("" if whole else ADDRESS):
             raise InvalidInput("address", reason)
         words = [sys.executable, "-m", "aiaml_server", "sync", f"--setup={address}"]
         words += ["--yes"] if asked.get("yes") is True else []
         done = subprocess.run(  # noqa: S603 (no shell, and one word)
             words,
             cwd=sys.prefix,  # where nobody has put another `aiaml_server`
-            env={**os.environ, BASE: str(self._place.settings.base)},
+            env={**os.environ, MEMORY_DIR: str(self._place.settings.base)},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
         )
         said = (done.stderr + done.stdout).decode("utf-8", "replace").strip()
-        if done.returncode == DONE:
+        if done.returncode == EXIT_OK:
             return Json({"said": said})
-        asks = {"yes": "must be true for that"} if done.returncode == UNANSWERED else None
+        asks = {"yes": "must be true for that"} if done.returncode == EXIT_UNANSWERED else None
         return problem(409, said.rpartition("aiaml: ")[2], asks)
 
     def _export(self, request: Request, text: str) -> Response:

@@ -11,7 +11,7 @@ from aiaml_server.bank import MemoryBank
 from aiaml_server.format.bm25 import Question
 from aiaml_server.format.filters import Filter
 from aiaml_server.index.facets import Counts
-from aiaml_server.moments import in_local, instant
+from aiaml_server.timestamps import parse_timestamp, to_local
 
 _Begin = Callable[[date], date]
 
@@ -30,7 +30,7 @@ def overview(bank: MemoryBank, wanted: Filter, asked: Question | None = None) ->
     def borders(extent: tuple[int, int] | None) -> list[int]:
         nonlocal unit, days
         unit, days = _spans(extent)
-        return [instant(each.isoformat()) or 0 for each in days]
+        return [parse_timestamp(each.isoformat()) or 0 for each in days]
 
     counts = bank.counts(wanted, borders, asked) or Counts(0, 0, 0, [], [], [], [], [])
     spans = zip(pairwise(days), counts.times, strict=True)
@@ -60,7 +60,7 @@ def _spans(extent: tuple[int, int] | None) -> tuple[str, list[date]]:
 
 
 def _day(moment: int) -> date:
-    local = in_local(moment)
+    local = to_local(moment)
     assert local  # noqa: S101 (between 1970 and 2100)
     return local.date()
 

@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from aiaml_server.errors import (
     AiamlError,
-    ChangedMeanwhile,
+    FileChanged,
     InvalidArguments,
     InvalidInput,
     MalformedFile,
@@ -51,7 +51,7 @@ async def _file(data: bytes, kind: str, _: Request) -> Response:
 
 # --- when something goes wrong --------------------------------------------------------------------
 
-_STATUS = {InvalidInput: 400, InvalidArguments: 400, ChangedMeanwhile: 412, MalformedFile: 422}
+_STATUS = {InvalidInput: 400, InvalidArguments: 400, FileChanged: 412, MalformedFile: 422}
 
 
 class Json(JSONResponse):

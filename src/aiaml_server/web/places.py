@@ -11,10 +11,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from aiaml_server.bank import MemoryBank
-from aiaml_server.errors import ChangedMeanwhile
+from aiaml_server.errors import FileChanged
 from aiaml_server.format.memory import Memory
 from aiaml_server.settings import Settings
-from aiaml_server.terminal import note
+from aiaml_server.terminal import notify
 from aiaml_server.web.asked import name_of
 from aiaml_server.web.changes import Changes
 from aiaml_server.web.past import Past
@@ -34,7 +34,7 @@ class Place:
     def __init__(self, settings: Settings, stack: ExitStack) -> None:
         """Take a directory; `stack` ends what is begun for it."""
         self.settings = settings
-        self.bank = MemoryBank(settings, told=note)
+        self.bank = MemoryBank(settings, told=notify)
         self.past = Past(self.bank)
         self.changes = Changes(self.bank)
         self._stack = stack
@@ -96,7 +96,7 @@ class File(NamedTuple):
             raise HTTPException(428, "a change must say, as If-Match, which version it changes")
         text = self.text
         if version_of(text) != seen:
-            raise ChangedMeanwhile(self.name)
+            raise FileChanged(self.name)
         return text
 
 

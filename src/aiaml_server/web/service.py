@@ -14,9 +14,9 @@ from typing import cast
 import uvicorn
 from starlette.applications import Starlette
 
-from aiaml_server.errors import said_by_system
+from aiaml_server.errors import os_reason
 from aiaml_server.settings import Settings
-from aiaml_server.terminal import DONE, REFUSED, Ended, note, out
+from aiaml_server.terminal import EXIT_FAILED, EXIT_OK, Exit, echo, notify
 from aiaml_server.web import pages
 from aiaml_server.web.api import Api
 from aiaml_server.web.changes import Streams
@@ -62,15 +62,15 @@ def serve(
         app.router.redirect_slashes = False
         unguarded = {route.path for route in public}
         guard = Guard(app, port, token, unguarded, known=connections.let, led=browser)
-        out(address)
-        note("Whoever has this address can read and change your memories, as long as this runs.")
-        note(f"Ctrl-C ends it, and so do {_minutes(idle)} without a visit.")
+        echo(address)
+        notify("Whoever has this address can read and change your memories, as long as this runs.")
+        notify(f"Ctrl-C ends it, and so do {_minutes(idle)} without a visit.")
         sys.stdout.flush()
         if browser:
             _lead(address, ends)
         _run(guard, streams, connections, listener, idle)
-        note(f"Ended: nobody came for {_minutes(idle)}.")
-    return DONE
+        notify(f"Ended: nobody came for {_minutes(idle)}.")
+    return EXIT_OK
 
 
 def _listening(port: int | None) -> socket.socket:
@@ -84,9 +84,9 @@ def _listening(port: int | None) -> socket.socket:
         listener.listen()
     except OSError as error:
         listener.close()
-        why = said_by_system(error)
+        why = os_reason(error)
         hint = "take another, or leave `--port` out for one that is free"
-        raise Ended(f"cannot listen on port {port}: {why}; {hint}", REFUSED) from error
+        raise Exit(f"cannot listen on port {port}: {why}; {hint}", EXIT_FAILED) from error
     return listener
 
 
@@ -94,9 +94,9 @@ def _lead(address: str, ends: ExitStack) -> None:
     try:
         ends.enter_context(led_to(address))
     except OSError as error:
-        note(f"Paste it into your browser: no file can lead there ({said_by_system(error)}).")
+        notify(f"Paste it into your browser: no file can lead there ({os_reason(error)}).")
     else:
-        note("Your browser is led there by a file; if it may not read that (some in a snap, a "
+        notify("Your browser is led there by a file; if it may not read that (some in a snap, a "
              "flatpak or on Windows beside WSL), paste the address.")  # fmt: skip
 
 

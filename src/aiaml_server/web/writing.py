@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from aiaml_server.errors import InvalidArguments, InvalidInput
 from aiaml_server.format.memory import Memory, parse
-from aiaml_server.frontmatter import divide, scalar, with_entries
+from aiaml_server.frontmatter import format_scalar, replace_entries, split
 
 _LINE_END = re.compile(r"(\r\n|\r|\n)")
 _COMPARED = 4_000_000  # pairs of lines; beyond, what lies between the first and last change is new
@@ -80,8 +80,8 @@ def with_words(text: str, words: Words) -> str:
     }
     said = {**changed, **({"content": content} if content != memory.content else {})}
     checked = new_memory({**_FITTING, **said})
-    text = with_entries(text, {name: _written(getattr(checked, name)) for name in changed})
-    _, body, line_end = divide(text)
+    text = replace_entries(text, {name: _written(getattr(checked, name)) for name in changed})
+    _, body, line_end = split(text)
     if content == memory.content:
         return text
     return text.removesuffix(body) + _body(body, memory.content, content, line_end)
@@ -108,7 +108,11 @@ def new_memory(said: Mapping[str, Any]) -> Memory:
 
 
 def _written(value: str | Sequence[str]) -> str:
-    return scalar(value) if isinstance(value, str) else f"[{', '.join(map(scalar, value))}]"
+    return (
+        format_scalar(value)
+        if isinstance(value, str)
+        else f"[{', '.join(map(format_scalar, value))}]"
+    )
 
 
 def _body(body: str, before: str, after: str, line_end: str) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -26,12 +27,11 @@ from hypothesis import strategies as st
 from test_cli import run
 
 import strace
-from aiaml_server.toolset import at
 from aiaml_server.toolsets.citations.failures import (
     InvalidConfig,
     MalformedMemory,
     NoRepository,
-    Refused,
+    ToolError,
 )
 from aiaml_server.toolsets.citations.frontmatter import read
 from aiaml_server.toolsets.citations.memories import Memories
@@ -660,8 +660,8 @@ def test_each_refusal_has_its_code(
     (repo / "memories" / "mem-bad.md").write_text("bad")
     before = git(repo, "status", "--porcelain", "-uall")
     manifest = toolsets.manifest("citations")
-    built = at(manifest.build)(
-        manifest.values({"AIAML_CITATIONS_REPO": str(repo), "AIAML_CITATIONS_TOOLS": "all"})
+    built = resolve_name(manifest.build)(
+        manifest.read_settings({"AIAML_CITATIONS_REPO": str(repo), "AIAML_CITATIONS_TOOLS": "all"})
     )
 
     async def asked() -> Any:
@@ -681,7 +681,9 @@ def test_four_tools_are_served_and_others_by_setting() -> None:
     manifest = toolsets.manifest("citations")
 
     def built(value: str) -> Any:
-        return at(manifest.build)(manifest.values({"AIAML_CITATIONS_TOOLS": value}))
+        return resolve_name(manifest.build)(
+            manifest.read_settings({"AIAML_CITATIONS_TOOLS": value})
+        )
 
     four = ["memory_search", "memory_save", "memory_get", "memory_verify"]
     assert [each.name for each in built("").tools] == four
@@ -698,13 +700,13 @@ def test_subject_of_another_memory_is_asked_about(repo: Path) -> None:
     """Instead of a second one without a word; what supersedes it may have it."""
     memories = Memories(repo)
     first = memories.save("Prices are in cents", FACT)
-    with pytest.raises(Refused, match=rf"{first.id} has it already, with another text"):
+    with pytest.raises(ToolError, match=rf"{first.id} has it already, with another text"):
         memories.save("prices are in Cents", "another text")
     newer = memories.save("Prices are in cents", "new", links=[Link("supersedes", first.id)])
     assert newer.id != first.id
     assert memories.save("Prices are in cents", FACT).created is False
     newest = memories.save("Prices are in cents", "newest", links=[Link("supersedes", newer.id)])
-    with pytest.raises(Refused, match=rf"{newest.id} has it already, with another text"):
+    with pytest.raises(ToolError, match=rf"{newest.id} has it already, with another text"):
         memories.save("Prices are in cents", "one more")  # the superseded ones are none to update
 
 
@@ -713,7 +715,7 @@ def test_subject_of_a_memory_with_an_id_of_its_own_is_asked_about(repo: Path) ->
     memories = Memories(repo)
     memories.save("Prices are in cents", FACT, id="mem-billing")
     memories.save("Prices", FACT)
-    with pytest.raises(Refused, match="mem-billing has it already, with another text"):
+    with pytest.raises(ToolError, match="mem-billing has it already, with another text"):
         memories.save("Prices are in cents", "another text")
     renamed = memories.save("Orders", FACT).id
     memories.save("Orders are kept", id=renamed)
@@ -1097,7 +1099,9 @@ def test_text_that_looks_like_json_is_stored_as_it_was_sent(text: str) -> None:
     manifest = toolsets.manifest("citations")
     with TemporaryDirectory() as place:
         (Path(place) / ".git").mkdir()
-        built = at(manifest.build)(manifest.values({"AIAML_CITATIONS_REPO": place}))
+        built = resolve_name(manifest.build)(
+            manifest.read_settings({"AIAML_CITATIONS_REPO": place})
+        )
 
         async def stored() -> Any:
             async with SdkClient(Server([built])) as client:

@@ -32,7 +32,7 @@ from aiaml_server.toolsets.citations.failures import (
     MalformedMemory,
     NoRepository,
     NotFound,
-    Refused,
+    ToolError,
 )
 from aiaml_server.toolsets.citations.frontmatter import read, read_map
 from aiaml_server.toolsets.citations.memories import Memories, Saved, find_root
@@ -87,7 +87,7 @@ tags:
 """The specification's example, shortened."""
 
 
-def refused(kind: type[Refused], call: Callable[[], object]) -> str:
+def refused(kind: type[ToolError], call: Callable[[], object]) -> str:
     """Return the sentence that a call is refused with."""
     try:
         call()

@@ -20,7 +20,7 @@ from aiaml_server.toolsets.citations import (
     TOOLS,
     Citation,
     Memories,
-    Refused,
+    ToolError,
 )
 from aiaml_server.toolsets.citations.definitions import enclosing, named
 from aiaml_server.toolsets.citations.effort import Effort
@@ -146,7 +146,7 @@ def test_citation_of_a_definition_follows_it(repo: Path) -> None:
 def test_citation_of_what_is_not_there_is_refused(repo: Path, text: str, said: str) -> None:
     """With what was likely meant; nothing is saved."""
     (repo / "bin.dat").write_bytes(b"\x7fELF\0\0\1\2\n")
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ToolError) as refused:
         cited(repo, text)
     assert said in str(refused.value)
     assert "mem-one" not in Memories(repo).list().memories
@@ -272,7 +272,7 @@ def test_search_by_paths_gives_what_cites_them(repo: Path) -> None:
     assert tools.memory_search(paths=["nothing.py"]).value == []
     assert tools.memory_search("prices", paths=["other.py"]).value == []
     assert len(tools.memory_search("others", paths=["other.py"]).value) == 1
-    with pytest.raises(Refused, match="unless paths are given"):
+    with pytest.raises(ToolError, match="unless paths are given"):
         tools.memory_search()
 
 
@@ -476,7 +476,7 @@ def test_list_that_is_too_long_is_not_looked_at(
     with pytest.raises(InvalidArguments) as refused:
         arguments.read(given)
     assert f"{field}: must be a list of" in str(refused.value).replace("'", "")
-    with pytest.raises(Refused, match=f"^{field}: must be at most 1,000$"):
+    with pytest.raises(ToolError, match=f"^{field}: must be at most 1,000$"):
         ASKED[tool](Memories(repo), given)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from test_citations import bare
 
-from aiaml_server.toolsets.citations import Citation, Memories, Refused
+from aiaml_server.toolsets.citations import Citation, Memories, ToolError
 from aiaml_server.toolsets.citations.conflicts import settled
 from aiaml_server.toolsets.citations.tools import CitationTools
 from machine import as_person, git
@@ -81,7 +81,7 @@ def test_update_by_the_tool_that_would_lose_citations_says_so(repo: Path) -> Non
     """And changes nothing until it is asked for in so many words."""
     name = saved(repo, 2, 5)
     tools = CitationTools(str(repo))
-    with pytest.raises(Refused, match=r"let go of a\.py:2; .* drop_citations=true"):
+    with pytest.raises(ToolError, match=r"let go of a\.py:2; .* drop_citations=true"):
         tools.memory_save(id=name, citations=[{"path": "a.py", "line": 5}])
     assert lines_of(repo, name) == [2, 5]
     tools.memory_save(id=name, citations=[{"path": "a.py", "line": 5}], drop_citations=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
+from pkgutil import resolve_name
 
 import pytest
 
 from aiaml_server import toolsets
-from aiaml_server.toolset import at
 from aiaml_server.toolsets.citations import Citation, Memory
 from aiaml_server.toolsets.citations.search import rank
 from aiaml_server.toolsets.citations.words import terms
@@ -48,7 +48,7 @@ def test_memory_is_found_by_what_agents_are_asked_for(kind: str) -> None:
 def test_memory_search_asks_for_what_finds() -> None:
     """The question with eight to ten words behind it: in all texts, and in the examples."""
     tools = toolsets.manifest("citations")
-    built = at(tools.build)(tools.values({}))
+    built = resolve_name(tools.build)(tools.read_settings({}))
     (search,) = (each for each in built.tools if each.name == "memory_search")
     for text in (built.instructions, search.description):
         assert "the question, and behind it eight to ten single words" in " ".join(text.split())

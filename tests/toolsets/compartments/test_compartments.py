@@ -12,6 +12,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 from unittest import mock
 
@@ -21,12 +22,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mcp import Client as SdkClient
 
-from aiaml_server import moments
+from aiaml_server import timestamps
 from aiaml_server.errors import InvalidInput, InvalidSetting
 from aiaml_server.files import Lock
 from aiaml_server.server.arguments import Arguments
 from aiaml_server.server.protocol import Server
-from aiaml_server.toolset import at
 from aiaml_server.toolsets import manifest
 from aiaml_server.toolsets.compartments import (
     Busy,
@@ -559,7 +559,7 @@ def test_what_has_expired_is_gone(path: Path, monkeypatch: pytest.MonkeyPatch) -
         for wrong in ("2000-01-01", "never", "-1h", "0h", "5"):
             with pytest.raises(InvalidInput, match="expires"):
                 memory.save("run", "x", expires=wrong)
-        now = moments.present()
+        now = timestamps.now_micros()
         for module in ("memory", "file", "entries"):
             place = f"aiaml_server.toolsets.compartments.{module}.present"
             monkeypatch.setattr(place, lambda: now + 7_201_000_000)
@@ -801,7 +801,7 @@ def test_doctor_names_what_was_set_aside(tmp_path: Path) -> None:
     with Compartments(path):
         pass
     environ = {"AIAML_COMPARTMENTS_FILE": str(path)}
-    found = [each.found for each in at(manifest("compartments").checks)(environ)]
+    found = [each.found for each in resolve_name(manifest("compartments").checks)(environ)]
     assert "memory[1].json.damaged-1 was damaged, and is kept" in found
 
 
@@ -958,7 +958,7 @@ def test_who_waits_too_long_is_told(path: Path, monkeypatch: pytest.MonkeyPatch)
         before = path.read_bytes()
         monkeypatch.setattr("aiaml_server.toolsets.compartments.file.LOCK_SECONDS", 0.05)
         with Lock(path.with_name("memory.json.lock")).held(1) as hold:
-            assert hold.had
+            assert hold.acquired
             for call in (
                 lambda: memory.save("session", "y"),
                 lambda: memory.save("session", id=saved.id, priority=9),
@@ -989,7 +989,7 @@ def test_a_directory_that_is_missing_is_made(tmp_path: Path) -> None:
     """With the first run, and for its user alone; asking where the file is makes nothing."""
     path = tmp_path / "agent" / "notes" / "memory.json"
     environ = {"AIAML_COMPARTMENTS_FILE": str(path)}
-    assert manifest("compartments").values(environ)["AIAML_COMPARTMENTS_FILE"] == path
+    assert manifest("compartments").read_settings(environ)["AIAML_COMPARTMENTS_FILE"] == path
     Compartments(path)
     assert not path.parent.parent.exists()
     command = (sys.executable, "-m", "aiaml_server", "--toolset", "compartments")
@@ -1053,7 +1053,9 @@ def damaged(path: Path) -> Path:
 def built(path: Path, **environ: str) -> Any:
     """Build the toolset."""
     entrance = manifest("compartments")
-    return at(entrance.build)(entrance.values({"AIAML_COMPARTMENTS_FILE": str(path), **environ}))
+    return resolve_name(entrance.build)(
+        entrance.read_settings({"AIAML_COMPARTMENTS_FILE": str(path), **environ})
+    )
 
 
 @pytest.mark.anyio
@@ -1243,7 +1245,7 @@ async def test_limits_are_settings(path: Path) -> None:
 def test_a_wrong_setting_is_one_sentence(variable: str, value: str) -> None:
     """Before anything is served."""
     with pytest.raises(InvalidSetting, match=variable):
-        manifest("compartments").values({variable: value})
+        manifest("compartments").read_settings({variable: value})
 
 
 def test_a_file_that_cannot_be_used_does_not_end_the_server(path: Path, tmp_path: Path) -> None:
@@ -1266,7 +1268,7 @@ def test_a_working_directory_that_is_no_agent_s_is_refused(monkeypatch: pytest.M
     """With what to set."""
     monkeypatch.chdir(Path.cwd().anchor)
     with pytest.raises(InvalidSetting, match=r"AIAML_COMPARTMENTS_FILE .* absolute path"):
-        manifest("compartments").values({})
+        manifest("compartments").read_settings({})
 
 
 LINKS = pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
@@ -1317,7 +1319,7 @@ def test_no_relative_path_leads_elsewhere(name: str, planted: Path) -> None:
     Path("notes").symlink_to(planted.parent)
     Path("round").symlink_to("round")
     with pytest.raises(InvalidSetting, match="remove the link"):
-        manifest("compartments").values({"AIAML_COMPARTMENTS_FILE": name})
+        manifest("compartments").read_settings({"AIAML_COMPARTMENTS_FILE": name})
     with pytest.raises(InvalidInput, match="remove the link"):
         Compartments(name)
 

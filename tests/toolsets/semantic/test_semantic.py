@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from aiaml_server.moments import present
+from aiaml_server.timestamps import now_micros
 from aiaml_server.toolsets.semantic import failures
 from aiaml_server.toolsets.semantic.config import Config
 from aiaml_server.toolsets.semantic.database import packed
@@ -734,7 +734,7 @@ def test_history_of_thirty_days(memories: Memories, monkeypatch: pytest.MonkeyPa
         ("project#1", "update", "project:1"),
     ]
     assert [each.was["content"] for each in memories.history("project:1")] == ["zq7x", "one"]
-    later = present() + 31 * 86_400_000_000
+    later = now_micros() + 31 * 86_400_000_000
     monkeypatch.setattr("aiaml_server.toolsets.semantic.journal.present", lambda: later)
     assert memories.history() == []
     with pytest.raises(failures.NothingToUndo):

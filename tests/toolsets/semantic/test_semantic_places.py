@@ -7,10 +7,10 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
-from aiaml_server.toolset import at
 from aiaml_server.toolsets.semantic import MANIFEST, Memories, config, failures, place
 from aiaml_server.toolsets.semantic.checking import checks
 
@@ -219,7 +219,7 @@ def test_doctor_examines_both_databases(person: Path, monkeypatch: pytest.Monkey
     (person / ".memory" / "config.json").write_text("{")
     (only,) = checks(environ)
     assert only.level == "error" and "config.json" in only.found
-    assert at(MANIFEST.checks) is checks
+    assert resolve_name(MANIFEST.checks) is checks
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX")

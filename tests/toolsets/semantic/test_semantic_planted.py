@@ -19,7 +19,7 @@ from test_semantic import SMALL, Toy
 from test_semantic_database import opened_at_home
 
 from aiaml_server import terminal
-from aiaml_server.errors import NotOurs
+from aiaml_server.errors import UnsafePath
 from aiaml_server.storage.journal import check_beside
 from aiaml_server.toolsets.semantic import Memories, failures
 from aiaml_server.toolsets.semantic.checking import checks
@@ -186,7 +186,7 @@ def test_beside_takes_other_journals(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "db-journal").write_bytes(data)
     check_beside(tmp_path / "db")
     (tmp_path / "db-journal").write_bytes(data + bytes(8) + SUPER)  # 16 bytes or more
-    with pytest.raises(NotOurs, match="names another file"):
+    with pytest.raises(UnsafePath, match="names another file"):
         check_beside(tmp_path / "db")
 
 
@@ -312,7 +312,7 @@ def test_damaged_rows_hide_no_good_ones(project: Path) -> None:
     target = project / "out.jsonl"
     command = [sys.executable, "-m", "aiaml_server", "semantic", "export", str(target)]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
-    assert done.returncode == terminal.REFUSED
+    assert done.returncode == terminal.EXIT_FAILED
     assert "and 2,495 more: damaged" in done.stderr
     assert len(target.read_text("utf-8").splitlines()) == len(FACTS)
 
@@ -324,7 +324,7 @@ def test_damaged_rows_alone_are_no_nothing(tmp_path: Path, monkeypatch: pytest.M
     plant(tmp_path / ".memory" / "db", "UPDATE memories SET content = x'ff'")
     command = [sys.executable, "-m", "aiaml_server", "semantic", "export", "out.jsonl"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == terminal.REFUSED
+    assert done.returncode == terminal.EXIT_FAILED
     assert "without global:1: damaged" in done.stderr
 
 

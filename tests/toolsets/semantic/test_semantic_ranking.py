@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aiaml_server.moments import instant, span
+from aiaml_server.timestamps import parse_range, parse_timestamp
 from aiaml_server.toolsets.semantic import cutting, ranking
 from aiaml_server.toolsets.semantic.config import Config
 from aiaml_server.toolsets.semantic.memories import Memories
@@ -234,7 +234,7 @@ def test_a_score_says_what_it_is_made_of(tmp_path: Path) -> None:
 
 def test_half_lives() -> None:
     """Half after 365 days, whatever else."""
-    now = instant("2026-11-22T00:00Z") or 0
+    now = parse_timestamp("2026-11-22T00:00Z") or 0
     fields = ["x"] * 8 + ["2025-11-22T00:00:00.000000Z"] + ["x"] * 8
     assert ranking.recency(Memory(*fields), now, 365) == pytest.approx(0.5)  # type: ignore[arg-type]
 
@@ -334,7 +334,10 @@ def test_periods_that_a_question_names(question: str, expected: tuple[str, str] 
     if expected is None:
         assert found == []
     else:
-        (first, _), (_, last) = span(expected[0]) or (0, 0), span(expected[1]) or (0, 0)
+        (first, _), (_, last) = (
+            parse_range(expected[0]) or (0, 0),
+            parse_range(expected[1]) or (0, 0),
+        )
         assert found == [(first, last)]
 
 

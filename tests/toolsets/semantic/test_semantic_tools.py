@@ -11,6 +11,7 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import pytest
@@ -18,7 +19,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aiaml_server import toolsets
-from aiaml_server.toolset import at
 from aiaml_server.toolsets.semantic import logs
 from aiaml_server.toolsets.semantic.config import Config
 from aiaml_server.toolsets.semantic.excerpt import excerpt, excerpts
@@ -86,7 +86,7 @@ class TestSemantic(Contract):
 def test_search_memory_asks_for_what_finds() -> None:
     """The question with eight to ten words behind it: in all texts, and in the examples."""
     tools = toolsets.manifest("semantic")
-    built = at(tools.build)(tools.values({}))
+    built = resolve_name(tools.build)(tools.read_settings({}))
     (search,) = (each for each in built.tools if each.name == "search_memory")
     for text in (built.instructions, search.description):
         said = " ".join(text.split())
@@ -110,7 +110,7 @@ from aiaml_server import toolsets
 from aiaml_server.server import protocol as server
 from aiaml_server.toolset import at
 manifest = toolsets.manifest("semantic")
-tools = at(manifest.build)(manifest.values({{}}))
+tools = at(manifest.build)(manifest.read_settings({{}}))
 server.Server([tools])
 print([each for each in {HEAVY!r} if each in sys.modules])
 tools.tools[2].call()

@@ -19,6 +19,7 @@ from contextlib import suppress
 from datetime import date
 from itertools import pairwise
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 from unittest import mock
 
@@ -33,7 +34,6 @@ from mcp.shared.exceptions import MCPError
 from aiaml_server import toolsets
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.server.protocol import Server
-from aiaml_server.toolset import at
 from aiaml_server.toolsets.sessions.blocks import headings
 from aiaml_server.toolsets.sessions.checking import check
 from aiaml_server.toolsets.sessions.document import Document, objection
@@ -41,7 +41,7 @@ from aiaml_server.toolsets.sessions.failures import (
     DiskError,
     InvalidContent,
     MalformedLog,
-    Refused,
+    ToolError,
 )
 from aiaml_server.toolsets.sessions.memory import AgentMemory
 from aiaml_server.toolsets.sessions.place import MAX_FILE
@@ -76,7 +76,7 @@ def memory(repo: Path) -> AgentMemory:
 
 def code_of(call: Callable[[], object]) -> str:
     """Return the code that a call is refused with."""
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ToolError) as refused:
         call()
     assert str(refused.value)
     return type(refused.value).__name__
@@ -496,7 +496,7 @@ def test_a_malformed_log_is_refused_and_left_alone(
 ) -> None:
     """The sentence says which file and line."""
     log_of(repo).write_bytes(MALFORMED[case])
-    with pytest.raises(Refused, match=rf"logs/{DAY}\.md: line \d+") as refused:
+    with pytest.raises(ToolError, match=rf"logs/{DAY}\.md: line \d+") as refused:
         memory.append("Decisions", "x", DAY)
     assert type(refused.value).__name__ == "MalformedLog"
     assert log_of(repo).read_bytes() == MALFORMED[case]
@@ -511,7 +511,7 @@ def test_a_log_that_a_person_broke_says_where(
     """A section that the schema has not, one twice, a second title, an open fence."""
     before = log_of(repo).read_text("utf-8")
     log_of(repo).write_text(before + addition)
-    with pytest.raises(Refused, match=f"line {before.count(chr(10)) + 2}"):
+    with pytest.raises(ToolError, match=f"line {before.count(chr(10)) + 2}"):
         memory.append("Context", "x", DAY)
 
 
@@ -616,7 +616,7 @@ def test_append_names_the_newest_log(memory: AgentMemory) -> None:
 
     Nothing is written then; the refusal says which log there is, and how to go on with it.
     """
-    with pytest.raises(Refused, match=rf"the newest is of {DAY}, which `date` names") as refused:
+    with pytest.raises(ToolError, match=rf"the newest is of {DAY}, which `date` names") as refused:
         memory.append("Decisions", "- x")
     assert type(refused.value).__name__ == "MissingLog"
     assert memory.append("Decisions", "- x", DAY).file
@@ -755,7 +755,7 @@ def test_no_file_is_reached_through_a_link(
     ):
         try:
             call()
-        except Refused as refused:
+        except ToolError as refused:
             codes.add(type(refused).__name__)
     assert codes == {"OutsideRepository"}
     assert secret.read_bytes() == before
@@ -806,7 +806,7 @@ def test_the_repository_itself_is_reached_through_no_link(repo: Path, tmp_path: 
     link.symlink_to(repo)
     for root in (str(link), f"{link}/", f"{link}/."):
         for allowed in ([], [str(tmp_path)], [root]):
-            with pytest.raises(Refused, match=re.escape(str(repo))) as refused:
+            with pytest.raises(ToolError, match=re.escape(str(repo))) as refused:
                 AgentMemory(root, "a", allowed)
             assert type(refused.value).__name__ == "OutsideRepository"
     (tmp_path / "ways").symlink_to(tmp_path)
@@ -820,7 +820,7 @@ def test_a_setting_without_a_directory_is_no_permission(tmp_path: Path) -> None:
     manifest = toolsets.manifest("sessions")
 
     def values(environ: dict[str, str]) -> dict[str, object]:
-        return {"AIAML_REPOSITORIES": manifest.values(environ)["AIAML_REPOSITORIES"]}
+        return {"AIAML_REPOSITORIES": manifest.read_settings(environ)["AIAML_REPOSITORIES"]}
 
     for value in (os.pathsep, os.pathsep * 3, " "):
         with pytest.raises(InvalidSetting, match="AIAML_REPOSITORIES"):
@@ -840,7 +840,7 @@ def test_a_wrong_header_field_is_named_at_its_own_line(memory: AgentMemory, repo
         log_of(repo).write_bytes(wrong.replace("\n", end).encode())
         (found,) = check(log_of(repo))
         assert [each.line for each in found.remarks] == [4, 5]
-        with pytest.raises(Refused, match="line 4: the header says Agent Name 'plato'"):
+        with pytest.raises(ToolError, match="line 4: the header says Agent Name 'plato'"):
             memory.append("Decisions", "x", DAY)
     log_of(repo).write_text(wrong.replace("## Header\n", "Header\n------\n"), "utf-8")
     (found,) = check(log_of(repo))
@@ -1160,7 +1160,7 @@ def test_refusal_shows_the_beginning_of_a_wrong_value(field: str, repo: Path) ->
         takes = inspect.signature(each.call).parameters
         if field in takes:
             given = {name: known[name] for name in takes if name in known}
-            with pytest.raises(Refused) as refused:
+            with pytest.raises(ToolError) as refused:
                 each.call(**{**given, field: wrong})
             said = str(refused.value)
             assert wrong[:60] in said and len(said) < 400
@@ -1202,7 +1202,7 @@ async def test_whatever_a_parameter_holds_the_answer_has_its_shape(tool: str, re
     AgentMemory(str(repo), "aristotle").start(DAY)
     outside = {each for each in repo.parent.rglob("*") if repo not in (each, *each.parents)}
     good = {"agent_name": "aristotle", "repo_root": str(repo), **GOOD[tool]}
-    codes = {"InvalidInput", *(each.__name__ for each in subclasses(Refused))}
+    codes = {"InvalidInput", *(each.__name__ for each in subclasses(ToolError))}
     async with SdkClient(Server([built()])) as client:
         for parameter in good:
             for value in (*HOSTILE, *TRICKS):
@@ -1220,7 +1220,7 @@ async def test_whatever_a_parameter_holds_the_answer_has_its_shape(tool: str, re
     assert strangers(repo) == []
 
 
-def subclasses(kind: type[Refused]) -> set[type[Refused]]:
+def subclasses(kind: type[ToolError]) -> set[type[ToolError]]:
     """Return a class and all below it."""
     found = {kind}
     for each in kind.__subclasses__():
@@ -1305,7 +1305,7 @@ def test_after_any_calls_git_shows_the_contract_s_files_only(
     root = tmp_path_factory.mktemp("repo")
     git(root, "init", "--quiet")
     for operation, agent, day, section, content, mode in calls:
-        with suppress(Refused):
+        with suppress(ToolError):
             memory = AgentMemory(str(root), agent)
             words = {
                 "start": (day,),
@@ -1320,7 +1320,7 @@ def test_after_any_calls_git_shows_the_contract_s_files_only(
 def built(**environ: str) -> Any:
     """Build the toolset for any repository."""
     manifest = toolsets.manifest("sessions")
-    return at(manifest.build)(manifest.values(environ))
+    return resolve_name(manifest.build)(manifest.read_settings(environ))
 
 
 def test_the_instructions_carry_the_usage_pattern() -> None:

@@ -23,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aiaml_server.toolsets.sessions.document import Document
-from aiaml_server.toolsets.sessions.failures import MalformedLog, Refused
+from aiaml_server.toolsets.sessions.failures import MalformedLog, ToolError
 from aiaml_server.toolsets.sessions.history import lost
 from aiaml_server.toolsets.sessions.memory import AgentMemory
 from aiaml_server.toolsets.sessions.merging import merged
@@ -701,7 +701,7 @@ def test_a_name_without_memory_is_no_silence(repo: Path) -> None:
 
 def test_a_name_that_differs_by_case_is_refused(repo: Path) -> None:
     """By every call, with the name that there is."""
-    with pytest.raises(Refused, match="use 'aristotle'") as refused:
+    with pytest.raises(ToolError, match="use 'aristotle'") as refused:
         AgentMemory(str(repo), "Aristotle")
     assert type(refused.value).__name__ == "InvalidAgentName"
     done = aiaml(repo, "show", "ARISTOTLE")

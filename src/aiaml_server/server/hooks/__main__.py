@@ -42,10 +42,10 @@ def main() -> None:
 
 def _answer(options: Mapping[str, str], toolset: str) -> None:
     from aiaml_server.server.hooks.hosts import Said, project  # noqa: PLC0415 (inside the time and `try`)
-    from aiaml_server.settings import BASE, Settings  # noqa: PLC0415
+    from aiaml_server.settings import MEMORY_DIR, Settings  # noqa: PLC0415
 
     said = Said.parsed(_input(), options.get("--host", ""))
-    there = {BASE: options["--dir"]} if "--dir" in options else {}
+    there = {MEMORY_DIR: options["--dir"]} if "--dir" in options else {}
     settings = Settings.from_environ({**os.environ, **there})
     if said is None or not settings.hooks:
         return
@@ -58,7 +58,7 @@ def _answer(options: Mapping[str, str], toolset: str) -> None:
         told = _by_toolset(toolset, said)
     elif said.event == "prompt":
         told = telling.at_prompt(store, said.prompt)
-    elif said.event == "start":
+    elif said.event == "session_start":
         told = telling.at_start(store, project(said.place))
     if told.text:
         os.write(1, said.answer(told.text))
@@ -66,13 +66,17 @@ def _answer(options: Mapping[str, str], toolset: str) -> None:
 
 def _by_toolset(name: str, said: Said) -> Told:
     """Return what a toolset tells at this event."""
+    from pkgutil import resolve_name  # noqa: PLC0415
+
     from aiaml_server.server.hooks import telling  # noqa: PLC0415 (inside the time and `try`)
-    from aiaml_server.toolset import at  # noqa: PLC0415
+    from aiaml_server.toolset import HookInput  # noqa: PLC0415
     from aiaml_server.toolsets import manifest  # noqa: PLC0415
 
     place = manifest(name).hooks.get(said.event)
-    lines = list(at(place)(said.place, said.file)) if place else []
-    return telling.of_toolset(name, lines)
+    if not place:
+        return telling.Told()
+    given = HookInput(said.event, said.place, prompt=said.prompt, path=said.file)
+    return telling.of_toolset(name, resolve_name(place)(given))
 
 
 def _input() -> bytes:

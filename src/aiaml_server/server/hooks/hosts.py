@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 EVENTS = {
-    "SessionStart": "start",
-    "sessionStart": "start",
+    "SessionStart": "session_start",
+    "sessionStart": "session_start",
     "UserPromptSubmit": "prompt",
     "BeforeAgent": "prompt",
-    "PreToolUse": "before",
-    "PostToolUse": "after",
+    "PreToolUse": "before_edit",
+    "PostToolUse": "after_edit",
 }
 """What hosts call the events that we know. Claude Code, Codex and Copilot CLI have the same names;
 `BeforeAgent` is Gemini's, `sessionStart` is Cursor's."""
@@ -31,7 +31,7 @@ class Said(NamedTuple):
 
     Attributes:
         name: the event, as the host calls it.
-        event: `start`, `prompt`, `before` and `after` an edit.
+        event: one of `toolset.HOOK_EVENTS`.
         place: the directory in which the host works.
         prompt: what the person typed.
         file: the file that is edited; empty where none is.

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from aiaml_server.files import own_directory, remove_own, replace_atomic
+from aiaml_server.files import make_own_directory, remove_own, replace_atomic
 from aiaml_server.sync.command import Git
 from aiaml_server.sync.forgetting.rewrite import FILE, Marks, mark, marks_in, with_copies, without
 from aiaml_server.sync.place import bytes_of, notes_of
@@ -180,7 +180,7 @@ class Erasure:
         return bytes_of(self._place / name, _MOST)
 
     def _write(self, name: str, data: bytes) -> None:
-        own_directory(self._place)
+        make_own_directory(self._place)
         if data:
             replace_atomic(self._place / name, data, 0o600)
         else:

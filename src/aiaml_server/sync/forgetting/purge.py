@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aiaml_server.files import Lock, check_git, check_own, read_own, replace_atomic
+from aiaml_server.files import Lock, check_own, read_own, replace_atomic
 from aiaml_server.sync import place
 from aiaml_server.sync.command import Git, GitFailed
 from aiaml_server.sync.forgetting.erasure import present
@@ -54,7 +54,7 @@ def purge(repository: Repository) -> None:
     stale = _objects(git, *(each.decode() for each in tips)) if tips else set()
     gone = (stale | left.files) - reachable
     with Lock(repository.directory / "aiaml" / "tidying").held(_PATIENCE) as hold:
-        if hold.had:
+        if hold.acquired:
             _remove(git, repository.directory / "objects", gone)
     erasure.leave(present(git, left.tips), present(git, left.files))
     if not present(git, gone):
@@ -91,7 +91,6 @@ def holders(repository: Repository, files: Iterable[bytes]) -> list[str]:
     theirs = place.persons(repository.base)
     if theirs and wanted:
         directory, _ = place.git_directories(theirs)
-        check_git(directory)
         its = Git(repository.base)
         its.variables["GIT_DIR"] = str(directory)
         found += [f"the repository in {theirs}"] if present(its, wanted) else []

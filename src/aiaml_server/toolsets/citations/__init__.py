@@ -8,12 +8,12 @@ memories.save("Prices are in cents", "**Fact**: …", [Citation("shop/prices.py"
 
 from typing import TYPE_CHECKING
 
-from aiaml_server.toolset import Manifest, Variable, as_given, lazily
+from aiaml_server.toolset import Manifest, Setting, lazy_attributes, parse_text
 from aiaml_server.toolsets.citations.settings import AGENTS, OTHERS, served
 from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 if TYPE_CHECKING:
-    from aiaml_server.toolsets.citations.failures import Refused
+    from aiaml_server.toolsets.citations.failures import ToolError
     from aiaml_server.toolsets.citations.indexes import MemoryIndex, NullIndex
     from aiaml_server.toolsets.citations.memories import Memories
     from aiaml_server.toolsets.citations.model import Citation, Link, Memory
@@ -28,7 +28,7 @@ __all__ = [
     "Memory",
     "MemoryIndex",
     "NullIndex",
-    "Refused",
+    "ToolError",
 ]
 
 REPOSITORY = "AIAML_CITATIONS_REPO"
@@ -40,38 +40,36 @@ MANIFEST = Manifest(
     name="citations",
     summary="memories of a code base that cite its lines, and know when they are stale",
     tools=(*AGENTS, *OTHERS),
-    variables=(
-        Variable(
+    settings=(
+        Setting(
             REPOSITORY,
             "",
-            as_given,
+            parse_text,
             "the repository whose memories are served; else it is found upwards from the working"
             " directory",
         ),
-        Variable(
+        Setting(
             FORGETFUL,
             "",
-            as_given,
+            parse_text,
             "the address of your index server: the one that a repository's settings may have asked",
         ),
-        Variable(
+        Setting(
             TOOLS,
             "agent",
             served,
             "the tools that are served: agent for the four of daily work, all, or names of others,"
             " separated by commas",
-            told=True,
+            changes_tools=True,
         ),
         CHECK_SECRETS,
     ),
     build="aiaml_server.toolsets.citations.tools:build",
-    verbs="aiaml_server.toolsets.citations.verbs:citations",
+    commands="aiaml_server.toolsets.citations.verbs:citations",
     checks="aiaml_server.toolsets.citations.verbs:checks",
-    notes="aiaml_server.toolsets.citations.verbs:notes",
-    demo="aiaml_server.toolsets.citations.demo:demo",
     hooks={
-        "before": "aiaml_server.toolsets.citations.hooks:before",
-        "after": "aiaml_server.toolsets.citations.hooks:after",
+        "before_edit": "aiaml_server.toolsets.citations.hooks:before",
+        "after_edit": "aiaml_server.toolsets.citations.hooks:after",
     },
 )
 
@@ -83,8 +81,8 @@ _PLACES = {
     "Memory": "model",
     "MemoryIndex": "indexes",
     "NullIndex": "indexes",
-    "Refused": "failures",
+    "ToolError": "failures",
 }
 
 
-__getattr__ = lazily(__name__, _PLACES)
+__getattr__ = lazy_attributes(__name__, _PLACES)

@@ -25,7 +25,7 @@ from aiaml_server.toolsets.citations.command import (
     Verb,
     run,
 )
-from aiaml_server.toolsets.citations.failures import Refused
+from aiaml_server.toolsets.citations.failures import ToolError
 
 INTERRUPTED, PIPE_CLOSED = 130, 141
 
@@ -63,7 +63,7 @@ class _Screen(Screen):
 
     def confirm(self, question: str) -> None:
         if not sys.stdin.isatty():
-            raise Refused("there is no terminal to ask on; `--yes` says yes")
+            raise ToolError("there is no terminal to ask on; `--yes` says yes")
         sys.stderr.write(f"{inert(marked_line(question))} [y/N]: ")
         sys.stderr.flush()
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):

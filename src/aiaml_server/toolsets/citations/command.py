@@ -16,7 +16,7 @@ from aiaml_server.toolsets.citations.failures import (
     InvalidInput,
     MalformedMemory,
     NotFound,
-    Refused,
+    ToolError,
 )
 from aiaml_server.toolsets.citations.memories import (
     BY_A_PERSON,
@@ -76,7 +76,7 @@ class Screen(Protocol):
         """Ask; whoever says no, or is not there, ends the verb."""
 
 
-class Kept(Refused):
+class Kept(ToolError):
     """A person was asked, and said no."""
 
 
@@ -138,7 +138,7 @@ def run(verb: Verb, screen: Screen, given: Mapping[str, Any]) -> int:
     """Run a verb; return the exit code. What it refuses is a sentence."""
     try:
         return verb.run(screen, given)
-    except Refused as error:
+    except ToolError as error:
         screen.fail(str(error))
         return STALE if isinstance(error, (NotFound, Kept)) else COULD_NOT
 

@@ -14,7 +14,7 @@ from aiaml_server.files import read_regular
 from aiaml_server.toolsets.citations.failures import InvalidConfig, MalformedMemory
 from aiaml_server.toolsets.citations.frontmatter import read_map
 from aiaml_server.toolsets.citations.nodes import Node
-from aiaml_server.toolsets.keyed import Key, Keys, switch, whole
+from aiaml_server.toolsets.keyed import Key, Keys, bool_key, int_key
 
 NAME = ".memory-config.yaml"
 DIRECTORY = "memories"
@@ -74,8 +74,8 @@ _KEYS = Keys(
         "storage.file_extension": Key(
             "extension", lambda value: value in (".md", ".markdown"), ".md or .markdown"
         ),
-        "search.default_limit": whole("limit", 1, _MOST),
-        "search.min_keyword_length": whole("shortest", 1, _MOST),
+        "search.default_limit": int_key("limit", 1, _MOST),
+        "search.min_keyword_length": int_key("shortest", 1, _MOST),
         "index.type": Key(
             "index",
             lambda value: value in (None, "chroma", "forgetful"),
@@ -94,9 +94,9 @@ _KEYS = Keys(
             ),
             "an address on this machine without a path, such as http://localhost:8020",
         ),
-        "verification.on_retrieval": switch("on_retrieval"),
-        "verification.stale_threshold_days": whole("stale_days", 1, _MOST),
-        "graph.max_traversal_depth": whole("depth", 0, _MOST),
+        "verification.on_retrieval": bool_key("on_retrieval"),
+        "verification.stale_threshold_days": int_key("stale_days", 1, _MOST),
+        "graph.max_traversal_depth": int_key("depth", 0, _MOST),
     }
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from aiaml_server.terminal import out
+from aiaml_server.terminal import echo
 from aiaml_server.toolsets.citations.memories import Memories
 from aiaml_server.toolsets.citations.model import Citation
 from aiaml_server.toolsets.citations.writing import TIME
@@ -20,29 +20,29 @@ def demo() -> int:
         file = root / "prices.py"
         file.write_text(CODE, encoding="utf-8")
         memories = Memories(root)
-        out('memory_save("Prices are in cents", citations=[{"path": "prices.py", "line": 2}])')
+        echo('memory_save("Prices are in cents", citations=[{"path": "prices.py", "line": 2}])')
         content = (
             "**Fact**: `price()` returns cents.\n\n"
             "**Reasoning**: Rounding euros lost money twice.\n\n"
             "**Action**: Divide by 100 only where a price is shown."
         )
         saved = memories.save("Prices are in cents", content, [Citation("prices.py", 2)])
-        out(f"{saved.path}:")
+        echo(f"{saved.path}:")
         text = TIME.sub("<now>", (root / saved.path).read_text(encoding="utf-8"))
         for line in text.splitlines():
-            out(f"    {line}".rstrip())
-        out()
+            echo(f"    {line}".rstrip())
+        echo()
         _verify(memories, saved.id, "As it was saved")
         file.write_text(f'"""The shop\'s prices."""\n\n{CODE}', encoding="utf-8")
         _verify(memories, saved.id, "After two lines were put above it")
         file.write_text(CODE.replace("cents", "euros"), encoding="utf-8")
         _verify(memories, saved.id, "After the line was changed")
-        out()
-        out("These are files of the repository: they are reviewed and merged like code.")
+        echo()
+        echo("These are files of the repository: they are reviewed and merged like code.")
     return 0
 
 
 def _verify(memories: Memories, memory_id: str, when: str) -> None:
     (checked,) = memories.verify(memory_id, update_timestamp=False).checked
     where = f"line {checked.line} today" if checked.line else checked.note
-    out(f"{when}: {checked.verdict}, {where}")
+    echo(f"{when}: {checked.verdict}, {where}")

@@ -6,35 +6,36 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from aiaml_server.toolset import HookInput
 from aiaml_server.toolsets.citations import REPOSITORY
 from aiaml_server.toolsets.citations.memories import MOST, Memories, find_root
 from aiaml_server.toolsets.citations.model import Citation, Memory
-from aiaml_server.toolsets.failures import beginning
+from aiaml_server.toolsets.failures import shorten
 
 _CONTENT = 200  # characters
 
 
-def before(place: str, file: str) -> Iterator[dict[str, str]]:
+def before(given: HookInput) -> Iterator[str]:
     """Yield the memories that cite a file, which is about to be edited."""
-    _, cited = _citing(place, file)
+    _, cited = _citing(given.directory, given.path)
     for memory, lines in cited:
-        content = beginning(" ".join(memory.content.split()), _CONTENT)
-        yield {"id": memory.id, "subject": memory.subject, "lines": lines, "content": content}
+        content = shorten(" ".join(memory.content.split()), _CONTENT)
+        yield f"{memory.id} cites this file ({lines}): {memory.subject}: {content}"
 
 
-def after(place: str, file: str) -> Iterator[dict[str, str]]:
+def after(given: HookInput) -> Iterator[str]:
     """Yield the memories whose citation of a file, which was edited, no longer holds."""
-    memories, cited = _citing(place, file)
+    memories, cited = _citing(given.directory, given.path)
     results, _ = memories.verify_all([memory.id for memory, _ in cited[:MOST]])
     for result in results:
         wrong = [
             f"{'line ' if each.citation.line else ''}{_line(each.citation)}: {each.verdict}"
             for each in result.stale
-            if (memories.root / each.citation.path) == _absolute(place, file)
+            if (memories.root / each.citation.path) == _absolute(given.directory, given.path)
         ]
         if wrong:
             remedy = "memory_get shows it; where it is no longer true, memory_save puts it right"
-            yield {"stale": result.memory.id, "citations": "; ".join(wrong), "todo": remedy}
+            yield f"{result.memory.id} is stale ({'; '.join(wrong)}): {remedy}"
 
 
 def _absolute(place: str, file: str) -> Path:

@@ -1,4 +1,4 @@
-"""The operations on one repository's memories. Failures are `failures.Refused`."""
+"""The operations on one repository's memories. Failures are `failures.ToolError`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from aiaml_server.format.secrets import Secret
-from aiaml_server.toolset import repair_surrogates
+from aiaml_server.toolset import replace_surrogates
 from aiaml_server.toolsets.citations import REPOSITORY, graph
 from aiaml_server.toolsets.citations.citing import ask_about, recorded
 from aiaml_server.toolsets.citations.config import DIRECTORY, NAME, Config, load, parse
@@ -49,8 +49,8 @@ from aiaml_server.toolsets.citations.search import Hit, arranged, merged, rank, 
 from aiaml_server.toolsets.citations.sources import Outside, Past, Sources, Unreadable
 from aiaml_server.toolsets.citations.store import MAX_HEAD, MOST_READ, Scan, Store
 from aiaml_server.toolsets.citations.verify import UNSEEN, Checked, check_all, confidence
-from aiaml_server.toolsets.owners import foreign
-from aiaml_server.toolsets.warning import leak_in, secret_in
+from aiaml_server.toolsets.owners import foreign_owner
+from aiaml_server.toolsets.warning import find_leak, secret_warning
 
 MOST = 1000  # memories in one answer, and values in one list that a call is given
 _TO_VERIFY = 8  # what a byte of a content weighs in which secrets are looked for
@@ -174,7 +174,7 @@ def find_root(
     start = (start or Path.cwd()).resolve()
     for directory in (start, *start.parents):
         if _is_top(directory):
-            if whose := foreign(directory, (".git", NAME, DIRECTORY, f"{DIRECTORY}/{NAME}")):
+            if whose := foreign_owner(directory, (".git", NAME, DIRECTORY, f"{DIRECTORY}/{NAME}")):
                 raise NoRepository(whose)
             return directory
     raise NoRepository(f"{start} is in no repository; name one by {by}")
@@ -393,7 +393,7 @@ class Memories:
                 self._change(before, changes, content)
             after = self.store.get(memory_id)
         texts = (self.store.text(memory_id), after.subject, after.content[:300])
-        warnings += secret_in(*texts, check=self.check_secrets)
+        warnings += secret_warning(*texts, check=self.check_secrets)
         try:
             self.index.add(after)
         except Unavailable as error:
@@ -597,10 +597,10 @@ class Memories:
                     texts[each.memory.id] = text
                 else:
                     broken[each.path] = f"{each.path}: {_NOT_LOOKED}"
-        if not leak_in(b"\n\n".join(texts.values()), check=True):
+        if not find_leak(b"\n\n".join(texts.values()), check=True):
             return results
         return [
-            each._replace(leak=leak_in(texts.get(each.memory.id, b""), check=True))
+            each._replace(leak=find_leak(texts.get(each.memory.id, b""), check=True))
             for each in results
         ]
 
@@ -814,7 +814,7 @@ def _line(field: str, text: str, longest: int) -> str:
     Raises:
         InvalidInput: it is empty, too long, or has control characters.
     """
-    text = repair_surrogates(text).strip()
+    text = replace_surrogates(text).strip()
     if not text or len(text) > longest:
         raise InvalidInput(f"{field}: must have from 1 to {longest} characters")
     if _CONTROL.search(text) or len(text.splitlines()) > 1:
@@ -828,7 +828,7 @@ def _content(content: str) -> tuple[str, list[str]]:
     Raises:
         InvalidInput: it is empty or has control characters.
     """
-    content = re.sub(r"\r\n?", "\n", repair_surrogates(content)).strip("\n")
+    content = re.sub(r"\r\n?", "\n", replace_surrogates(content)).strip("\n")
     if not content.strip():
         raise InvalidInput("content: is empty; state the fact, its reasoning and the action")
     if found := _CONTROL.search(content):

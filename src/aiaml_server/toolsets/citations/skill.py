@@ -9,7 +9,7 @@ from pathlib import Path
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular, replace_atomic
 from aiaml_server.toolsets.citations.failures import DiskError, InvalidInput
-from aiaml_server.toolsets.failures import refused
+from aiaml_server.toolsets.failures import disk_error
 
 NAME = "code-memories"
 _MAX_FILE = 1024 * 1024  # bytes
@@ -49,5 +49,5 @@ def install(root: Path | None, *, force: bool = False) -> tuple[Path, bool]:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_atomic(path, text(), 0o644)
     except OSError as error:
-        raise refused(path, error) from error
+        raise disk_error(path, error) from error
     return path, True

@@ -27,7 +27,7 @@ from aiaml_server.toolsets.citations.lock import alone
 from aiaml_server.toolsets.citations.model import PREFIX, Memory, is_id, memory
 from aiaml_server.toolsets.citations.usual import read_usual
 from aiaml_server.toolsets.citations.writing import block, updated
-from aiaml_server.toolsets.failures import refused
+from aiaml_server.toolsets.failures import disk_error
 from aiaml_server.toolsets.writing import clear_unfinished, replace
 
 MAX_FILE = 1024 * 1024  # bytes
@@ -90,7 +90,7 @@ class Store:
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise refused(self._name, error) from error
+            raise disk_error(self._name, error) from error
         end = self._extension
         return sorted(
             name[: -len(end)] for name in names if name.startswith(PREFIX) and name.endswith(end)
@@ -131,7 +131,7 @@ class Store:
         except MalformedFile as error:
             raise MalformedMemory(f"{self.path(memory_id)}: {error}") from error
         except OSError as error:
-            raise refused(self.path(memory_id), error) from error
+            raise disk_error(self.path(memory_id), error) from error
         if _head(data) > MAX_HEAD:
             raise MalformedMemory(f"{self.path(memory_id)}: {_LONG_HEAD}")
         try:
@@ -244,7 +244,7 @@ class Store:
                 clear_unfinished(self.directory)
                 yield
         except OSError as error:
-            raise refused(self._name, error) from error
+            raise disk_error(self._name, error) from error
 
     def add(self, new: Memory) -> None:
         """Write a memory that is not there yet, while `writing`.
@@ -302,7 +302,7 @@ class Store:
         except FileNotFoundError:
             raise NotFound(f"there is no memory {memory_id}") from None
         except OSError as error:
-            raise refused(self.path(memory_id), error) from error
+            raise disk_error(self.path(memory_id), error) from error
 
     def put(self, memory_id: str, text: str) -> None:
         """Write a memory's whole file, while `writing`.
@@ -320,7 +320,7 @@ class Store:
         try:
             replace(path, data)
         except OSError as error:
-            raise refused(self.path(memory_id), error) from error
+            raise disk_error(self.path(memory_id), error) from error
 
 
 # What a byte of a head weighs, a citation or a link, and a file: as long as each takes.

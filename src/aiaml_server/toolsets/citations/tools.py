@@ -197,19 +197,19 @@ def build(values: Mapping[str, Any]) -> Toolset:
     calls = CitationTools(
         values[REPOSITORY], values[FORGETFUL], check_secrets=values["AIAML_CHECK_SECRETS"]
     )
-    reads = {"reads": True, "repeatable": True}
-    save = {"destroys": True, "repeatable": True}
+    reads = {"read_only": True, "idempotent": True}
+    save = {"destructive": True, "idempotent": True}
     every = (
         tool(calls.memory_search, words.SEARCH, SearchResult, RULES, **reads),
         tool(calls.memory_save, words.SAVE, SaveResult, RULES, **save),
         tool(calls.memory_get, words.GET, MemoryResult, RULES, **reads),
-        tool(calls.memory_verify, words.VERIFY, VerifyResult, RULES, repeatable=True),
+        tool(calls.memory_verify, words.VERIFY, VerifyResult, RULES, idempotent=True),
         tool(calls.memory_list, words.LIST, ListResult, RULES, **reads),
         tool(calls.memory_graph_traverse, words.TRAVERSE, GraphResult, RULES, **reads),
         tool(calls.memory_graph_related, words.RELATED, RelatedResult, RULES, **reads),
-        tool(calls.memory_delete, words.DELETE, DeleteResult, RULES, destroys=True),
-        tool(calls.memory_batch_verify, words.BATCH_VERIFY, BatchResult, RULES, repeatable=True),
-        tool(calls.memory_sync_index, words.SYNC_INDEX, SyncResult, RULES, repeatable=True),
+        tool(calls.memory_delete, words.DELETE, DeleteResult, RULES, destructive=True),
+        tool(calls.memory_batch_verify, words.BATCH_VERIFY, BatchResult, RULES, idempotent=True),
+        tool(calls.memory_sync_index, words.SYNC_INDEX, SyncResult, RULES, idempotent=True),
     )
     tools = tuple(each for each in every if each.name in values[TOOLS])
     links = words.LINKS if "memory_graph_traverse" in values[TOOLS] else words.LINKS_ALONE

@@ -10,20 +10,19 @@ import click
 from aiaml_server.format.invisible import marked_line
 from aiaml_server.terminal import (
     confirm,
-    note,
-    out,
-    out_command,
-    out_json,
-    out_rows,
+    echo,
+    echo_ci_command,
+    echo_json,
+    echo_rows,
+    notify,
     plural,
-    wrapped,
+    wrap,
 )
-from aiaml_server.toolset import Finding, Note
+from aiaml_server.toolset import Finding
 from aiaml_server.toolsets.citations import MANIFEST, REPOSITORY
 from aiaml_server.toolsets.citations.command import VERBS, Option, Screen, Verb, run
-from aiaml_server.toolsets.citations.failures import InvalidConfig, NoRepository, Refused
+from aiaml_server.toolsets.citations.failures import InvalidConfig, NoRepository, ToolError
 from aiaml_server.toolsets.citations.memories import Memories, find_root
-from aiaml_server.toolsets.citations.model import place
 
 _HANG = 4  # columns by which what a line goes on with is indented
 
@@ -31,24 +30,24 @@ _HANG = 4  # columns by which what a line goes on with is indented
 class _Screen(Screen):
     """The terminal as all verbs use it."""
 
-    out_command = staticmethod(out_command)
-    out_source = staticmethod(out)
-    out_json = staticmethod(out_json)
+    out_command = staticmethod(echo_ci_command)
+    out_source = staticmethod(echo)
+    out_json = staticmethod(echo_json)
 
     def out(self, line: str) -> None:
-        out(wrapped(marked_line(line), _HANG))
+        echo(wrap(marked_line(line), _HANG))
 
     def out_text(self, text: str) -> None:
-        out(wrapped(text))
+        echo(wrap(text))
 
     def note(self, line: str) -> None:
-        note(wrapped(marked_line(line), _HANG, err=True))
+        notify(wrap(marked_line(line), _HANG, err=True))
 
     def fail(self, line: str) -> None:
         self.note(f"{click.get_current_context().find_root().info_name}: {line}")
 
     def out_csv(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        out_rows(rows, "csv")
+        echo_rows(rows, "csv")
 
     def confirm(self, question: str) -> None:
         confirm(marked_line(question))
@@ -112,34 +111,9 @@ for _verb in VERBS:
 # --- doctor ---------------------------------------------------------------------------------------
 
 
-def notes(environ: Mapping[str, str]) -> Iterator[Note]:
-    """Yield the memories of a repository, each with its verdict and those of what it cites."""
-    try:
-        memories = Memories(find_root(MANIFEST.values(environ)[REPOSITORY]))
-    except NoRepository:
-        return
-    results, _ = memories.verify_all()
-    for each in sorted(results, key=lambda result: result.memory.created, reverse=True):
-        memory = each.memory
-        verdict = "stale" if each.stale else "unseen" if each.unseen else "valid"
-        cited = [
-            (place(one.citation), " ".join(filter(None, (one.verdict, one.note))))
-            for one in each.checked
-        ]
-        facts = [
-            ("Verdict", verdict),
-            *cited,
-            ("Verified", memory.verified[:10]),
-            ("File", each.path),
-        ]
-        said = [fact for fact in facts if fact[1]]
-        text = f"# {memory.subject}\n\n{memory.content}"
-        yield Note(memory.id, text, memory.created, said, memory.tags)
-
-
 def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Say which repository's memories are served, and whether they are in order."""
-    values = MANIFEST.values(environ)
+    values = MANIFEST.read_settings(environ)
     given = values[REPOSITORY]
     try:
         memories = Memories(find_root(given), check_secrets=values["AIAML_CHECK_SECRETS"])
@@ -151,7 +125,7 @@ def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
             remedy = f"start the client in a repository of yours, or set {REPOSITORY}"
             yield Finding("citations", "warning", str(error), remedy)
         return
-    except Refused as error:
+    except ToolError as error:
         can_be_read = isinstance(error, InvalidConfig)
         remedy = "correct the file" if can_be_read else "make it a directory that can be read"
         yield Finding("citations", "error", str(error), remedy)

@@ -9,7 +9,7 @@ with Compartments("memory.json") as memory:  # a run
 from typing import TYPE_CHECKING
 
 from aiaml_server.errors import InvalidInput
-from aiaml_server.toolset import Manifest, lazily
+from aiaml_server.toolset import Manifest, lazy_attributes
 from aiaml_server.toolsets.compartments.settings import VARIABLES
 
 if TYPE_CHECKING:
@@ -35,11 +35,10 @@ MANIFEST = Manifest(
     name="compartments",
     summary="working memory in three compartments: of the run, the session and the plan",
     tools=("save_memory", "get_memory", "clear_memory"),
-    variables=VARIABLES,
+    settings=VARIABLES,
     build="aiaml_server.toolsets.compartments.tools:build",
-    verbs="aiaml_server.toolsets.compartments.verbs:compartments",
+    commands="aiaml_server.toolsets.compartments.verbs:compartments",
     checks="aiaml_server.toolsets.compartments.verbs:checks",
-    demo="aiaml_server.toolsets.compartments.demo:demo",
 )
 
 _PLACES = {
@@ -54,4 +53,4 @@ _PLACES = {
 }
 
 
-__getattr__ = lazily(__name__, _PLACES)
+__getattr__ = lazy_attributes(__name__, _PLACES)

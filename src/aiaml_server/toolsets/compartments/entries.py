@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from aiaml_server.errors import InvalidInput
-from aiaml_server.moments import instant, last_moment, present, timestamp
+from aiaml_server.timestamps import format_timestamp, now_micros, parse_timestamp, range_end
 
 FILE = ".aiaml-compartments.json"
 """The file's name, where none is given."""
@@ -131,7 +131,7 @@ class Entry:
 
     def has_expired(self, now: int) -> bool:
         """Say whether its time is over at a moment."""
-        end = instant(self.expires_at) if self.expires_at else None
+        end = parse_timestamp(self.expires_at) if self.expires_at else None
         return end is not None and end <= now
 
     def changed(self, **values: Any) -> Entry:
@@ -210,12 +210,12 @@ def check_expires(value: object) -> str | None:
     text = check_text("expires", value)
     if not text:
         return text
-    now = present()
+    now = now_micros()
     span = _SPAN.fullmatch(text)
-    end = now + int(span[1]) * _SECONDS[span[2]] * 1_000_000 if span else last_moment(text)
+    end = now + int(span[1]) * _SECONDS[span[2]] * 1_000_000 if span else range_end(text)
     if end is None or end <= now:
         raise refuse("expires")
-    return timestamp(end)
+    return format_timestamp(end)
 
 
 def check_values(
@@ -274,7 +274,7 @@ def check_entry(value: Mapping[str, Any]) -> Entry:
         raise refuse("access_count")
     for name in ("created_at", "updated_at", "expires_at"):
         time = check_text(name, value.get(name))
-        if time and instant(time) is None:
+        if time and parse_timestamp(time) is None:
             raise refuse(name)
     return Entry.from_json({name: each for name, each in value.items() if each is not None})
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from aiaml_server.errors import Busy as Busy  # noqa: PLC0414
 from aiaml_server.errors import DiskError as DiskError  # noqa: PLC0414
 from aiaml_server.errors import NotFound as NotFound  # noqa: PLC0414
-from aiaml_server.errors import Refused as Refused  # noqa: PLC0414 (a name of this module too)
+from aiaml_server.errors import ToolError as ToolError  # noqa: PLC0414 (a name of this module too)
 
 if TYPE_CHECKING:
     from aiaml_server.toolsets.compartments.entries import Entry
 
 
-class LimitExceeded(Refused):
+class LimitExceeded(ToolError):
     """The compartment would hold more characters than it may.
 
     Attributes:

@@ -24,10 +24,10 @@ from typing import Any
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import Lock, make_directory, read_regular, replace_atomic
-from aiaml_server.moments import present
+from aiaml_server.timestamps import now_micros
 from aiaml_server.toolsets.compartments.entries import COMPARTMENTS, Entry
 from aiaml_server.toolsets.compartments.failures import Busy, DiskError
-from aiaml_server.toolsets.failures import refused
+from aiaml_server.toolsets.failures import disk_error
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ class Content:
 
     def forget_expired(self) -> None:
         """Forget the entries whose time is over."""
-        now = present()
+        now = now_micros()
         for place, entries in self.entries.items():
             left = {name: each for name, each in entries.items() if not each.has_expired(now)}
             if len(left) < len(entries):
@@ -161,7 +161,6 @@ class File:
         self.path = path
         self.notices: list[str] = []  # what a person should be told, once
         self._lock = Lock(self.path.with_name(f"{self.path.name}.lock"))
-        self._beside = self.path.with_name(f"{self.path.name}.tmp")  # one process writes at a time
         self._thread = threading.RLock()
         self._content = Content({"format": FORMAT})
         self._stamp: Stamp | None = None
@@ -187,7 +186,7 @@ class File:
                     self._content = self._load()
                     self._stamp = self._stamp_now() and stamp  # one that is damaged is set aside
             except OSError as error:
-                raise refused(error.filename or self.path, error) from error
+                raise disk_error(error.filename or self.path, error) from error
             return self._content
 
     def _stamp_now(self) -> Stamp | None:
@@ -239,13 +238,13 @@ class File:
                     try:
                         yield content
                         content.forget_expired()
-                        replace_atomic(self.path, self._fitting(content), 0o600, self._beside)
+                        replace_atomic(self.path, self._fitting(content))
                     except BaseException:
                         self._stamp = None  # what is in memory is not what is on disk
                         raise
                     self._stamp = self._stamp_now()
             except OSError as error:
-                raise refused(error.filename or self.path, error) from error
+                raise disk_error(error.filename or self.path, error) from error
 
     def _fitting(self, content: Content) -> bytes:
         """Return the file's bytes.
@@ -279,8 +278,8 @@ class File:
             make_directory(self.path.parent)
         with self._lock.held(LOCK_SECONDS) as hold:
             if hold.problem:
-                raise refused(hold.problem.filename or self.path, hold.problem) from hold.problem
-            if not hold.had:
+                raise disk_error(hold.problem.filename or self.path, hold.problem) from hold.problem
+            if not hold.acquired:
                 raise Busy(f"another process is writing {self.path}; try again")
             self._holding = True
             try:
@@ -307,12 +306,12 @@ class File:
             except BaseException as error:
                 self._end_run(run)
                 if isinstance(error, OSError):
-                    raise refused(error.filename or self.path, error) from error
+                    raise disk_error(error.filename or self.path, error) from error
                 raise
 
     def _hold_run(self, run: str) -> None:
         hold = self._held.enter_context(Lock(self._run_file(run)).held(0))
-        if not hold.had:
+        if not hold.acquired:
             log.warning("%s cannot be locked; what a killed run leaves stays", self._run_file(run))
 
     def _clear_ended(self, run: str) -> None:
@@ -351,4 +350,4 @@ class File:
     def _is_gone(self, run: str) -> bool:
         """Say whether a run's process is provably gone: its lock can be had."""
         with Lock(self._run_file(run)).held(0) as hold:
-            return hold.had
+            return hold.acquired

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from aiaml_server.errors import InvalidInput
-from aiaml_server.moments import present, timestamp
+from aiaml_server.timestamps import format_timestamp, now_micros
 from aiaml_server.toolsets.compartments.entries import (
     ARGUMENTS,
     COMPARTMENTS,
@@ -31,8 +31,8 @@ from aiaml_server.toolsets.compartments.entries import (
 )
 from aiaml_server.toolsets.compartments.failures import LimitExceeded, NotFound
 from aiaml_server.toolsets.compartments.file import Content, File, Place
-from aiaml_server.toolsets.failures import beginning
-from aiaml_server.toolsets.owners import leads_elsewhere
+from aiaml_server.toolsets.failures import shorten
+from aiaml_server.toolsets.owners import leaves_directory
 
 if TYPE_CHECKING:
     from typing_extensions import ParamSpec, Self
@@ -114,8 +114,8 @@ class Compartments:
         }
         for name in (name for name, fits in fit.items() if not fits):
             raise InvalidInput(name, f"must be {ARGUMENTS[name]}")
-        if not os.path.isabs(path) and (found := leads_elsewhere(os.fspath(path))):  # noqa: PTH117
-            raise InvalidInput("path", f"is {beginning(os.fspath(path))!r}: {found}")
+        if not os.path.isabs(path) and (found := leaves_directory(os.fspath(path))):  # noqa: PTH117
+            raise InvalidInput("path", f"is {shorten(os.fspath(path))!r}: {found}")
         self._limits = {each: limits.get(each, LIMIT) for each in COMPARTMENTS}
         self._file = File(Path(os.path.realpath(path)))
         self._begun = False
@@ -229,7 +229,7 @@ class Compartments:
             whole.forget_expired()
             entries = dict(whole.entries.get(place, {}))
             before: Entry | None
-            now = timestamp(present())
+            now = format_timestamp(now_micros())
             if id is None:
                 known = whole.ids()
                 new = next(
@@ -237,7 +237,7 @@ class Compartments:
                 )
                 before = Entry(new, "", created_at=now)
             elif not (before := entries.get(id) or self._cleared.get((place, id))):
-                raise NotFound(f"the {compartment} memory has no entry {beginning(id)!r}")
+                raise NotFound(f"the {compartment} memory has no entry {shorten(id)!r}")
             entry = before.changed(content=content, updated_at=now, **values)
             self._check_limit(compartment, entries, entry)
             entries[entry.id] = entry
@@ -411,7 +411,7 @@ class Compartments:
 
     def _living(self, place: Place) -> list[Entry]:
         """Return the entries of a compartment whose time is not over."""
-        now = present()
+        now = now_micros()
         entries = self._file.read().entries.get(place, {})
         return [each for each in entries.values() if not each.has_expired(now)]
 

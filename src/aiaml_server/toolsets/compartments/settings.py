@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from aiaml_server.errors import InvalidSetting
-from aiaml_server.toolset import Variable
+from aiaml_server.toolset import Setting
 from aiaml_server.toolsets.compartments.entries import (
     ARGUMENTS,
     FILE,
@@ -15,7 +15,7 @@ from aiaml_server.toolsets.compartments.entries import (
     is_limit,
     is_session,
 )
-from aiaml_server.toolsets.owners import foreign, leads_elsewhere
+from aiaml_server.toolsets.owners import foreign_owner, leaves_directory
 from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 
@@ -32,8 +32,8 @@ def _file(variable: str, value: str) -> Path:
             "absolute path, or start the server elsewhere",
         )
     if not path.is_absolute():  # it is found there; one that is absolute was named
-        whose = foreign((here / path).parent, (path.name, f"{path.name}.lock"))
-        if found := whose or leads_elsewhere(str(path)):
+        whose = foreign_owner((here / path).parent, (path.name, f"{path.name}.lock"))
+        if found := whose or leaves_directory(str(path)):
             raise InvalidSetting(variable, f"is {value!r}: {found}")
     path = Path(os.path.realpath(here / path))
     there = path.parent  # or what is above it, where it will be made
@@ -74,21 +74,21 @@ def _scope(variable: str, value: str) -> str:
 
 
 VARIABLES = (
-    Variable(
+    Setting(
         "AIAML_COMPARTMENTS_FILE",
         FILE,
         _file,
         "the JSON file that holds all compartments; relative to the working directory",
     ),
-    Variable("AIAML_SESSION", "default", _session, "the session that is shared by its name"),
-    Variable("AIAML_PLAN_SCOPE", "session", _scope, "whose the plan is: session or run"),
-    Variable(
+    Setting("AIAML_SESSION", "default", _session, "the session that is shared by its name"),
+    Setting("AIAML_PLAN_SCOPE", "session", _scope, "whose the plan is: session or run"),
+    Setting(
         "AIAML_COMPARTMENT_LIMIT", str(LIMIT), _limit, "characters that each compartment holds"
     ),
-    Variable("AIAML_COMPARTMENT_LIMIT_RUN", "", _limit, "the same, for the run alone"),
-    Variable("AIAML_COMPARTMENT_LIMIT_SESSION", "", _limit, "the same, for the session alone"),
-    Variable("AIAML_COMPARTMENT_LIMIT_PLAN", "", _limit, "the same, for the plan alone"),
-    Variable(
+    Setting("AIAML_COMPARTMENT_LIMIT_RUN", "", _limit, "the same, for the run alone"),
+    Setting("AIAML_COMPARTMENT_LIMIT_SESSION", "", _limit, "the same, for the session alone"),
+    Setting("AIAML_COMPARTMENT_LIMIT_PLAN", "", _limit, "the same, for the plan alone"),
+    Setting(
         "AIAML_RUN_MINUTES", "", _minutes, "minutes without a call after which another run begins"
     ),
     CHECK_SECRETS,

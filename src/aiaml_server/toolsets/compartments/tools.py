@@ -14,8 +14,8 @@ from typing import Annotated, Any, cast
 from pydantic import Field, TypeAdapter, ValidationError, validate_call
 from typing_extensions import TypedDict
 
-from aiaml_server.errors import AiamlError, InvalidArguments, Refused
-from aiaml_server.toolset import Answer, Changed, Prompt, Resource, Toolset, failure
+from aiaml_server.errors import AiamlError, InvalidArguments, ToolError
+from aiaml_server.toolset import Answer, OnChange, Prompt, Resource, Toolset, error_answer
 from aiaml_server.toolsets.answering import PLAIN, Failure, Few, Whole, tool
 from aiaml_server.toolsets.compartments.entries import (
     COMPARTMENTS,
@@ -26,8 +26,8 @@ from aiaml_server.toolsets.compartments.entries import (
 )
 from aiaml_server.toolsets.compartments.memory import Compartments, twin
 from aiaml_server.toolsets.compartments.words import BRIEF, CLEAR, GET, INSTRUCTIONS, SAVE
-from aiaml_server.toolsets.failures import beginning
-from aiaml_server.toolsets.warning import secret_in
+from aiaml_server.toolsets.failures import shorten
+from aiaml_server.toolsets.warning import secret_warning
 
 log = logging.getLogger(__name__)
 
@@ -165,7 +165,7 @@ class Calls:
         answer: Saved = {"id": saved.id, "created": saved.created}
         more = [f"{name}: {value}" for name, value in (metadata or {}).items()]
         texts = (content, category, *(tags or ()), *more)
-        warnings = secret_in(*texts, check=self._memory.check_secrets)
+        warnings = secret_warning(*texts, check=self._memory.check_secrets)
         return {**answer, "warnings": warnings} if warnings else answer
 
     def get_memory(
@@ -258,10 +258,10 @@ def _function(call: Callable[..., Any], words: str) -> Function:
             return dict(checked(**arguments))
         except ValidationError as error:
             wrong = sorted({str(each["loc"][0]) for each in error.errors(include_input=False)})
-            rules = {beginning(name): f"must be {RULES.get(name, 'left out')}" for name in wrong}
-            return dict(failure(InvalidArguments(rules)))
+            rules = {shorten(name): f"must be {RULES.get(name, 'left out')}" for name in wrong}
+            return dict(error_answer(InvalidArguments(rules)))
         except AiamlError as error:
-            return dict(failure(error))
+            return dict(error_answer(error))
 
     checked_call.__name__ = call.__name__
     checked_call.__doc__ = words
@@ -278,7 +278,7 @@ def build(values: Mapping[str, Any]) -> Toolset:
     limits = {
         each: values[f"AIAML_COMPARTMENT_LIMIT_{each.upper()}"] or usual for each in COMPARTMENTS
     }
-    told: list[Changed] = []
+    told: list[OnChange] = []
     memory = Compartments(
         values["AIAML_COMPARTMENTS_FILE"],
         session=values["AIAML_SESSION"],
@@ -314,7 +314,7 @@ def build(values: Mapping[str, Any]) -> Toolset:
         return memory.run_text()
 
     @contextmanager
-    def opened(changed: Changed) -> Iterator[None]:
+    def opened(changed: OnChange) -> Iterator[None]:
         told.append(changed)
         with _logged():  # while it lasts, each call answers so
             memory.open()
@@ -329,15 +329,15 @@ def build(values: Mapping[str, Any]) -> Toolset:
         brief=BRIEF,
         tools=(
             tool(noting(calls.save_memory), SAVE, Saved, RULES),
-            tool(noting(calls.get_memory), GET, Found, RULES, reads=True, repeatable=True),
+            tool(noting(calls.get_memory), GET, Found, RULES, read_only=True, idempotent=True),
             tool(
                 noting(calls.clear_memory),
                 CLEAR,
                 Cleared,
                 RULES,
-                destroys=True,
-                repeatable=True,
-                empties=("id", "category"),
+                destructive=True,
+                idempotent=True,
+                allow_empty=("id", "category"),
             ),
         ),
         resources=(
@@ -346,7 +346,7 @@ def build(values: Mapping[str, Any]) -> Toolset:
                 "run memory",
                 "What belongs into each call of this run.",
                 run_text,
-                watched=True,
+                subscribable=True,
             ),
         ),
         prompts=(
@@ -357,7 +357,7 @@ def build(values: Mapping[str, Any]) -> Toolset:
                 lambda: run_text() or "The run memory is empty.",
             ),
         ),
-        opened=opened,
+        lifespan=opened,
     )
 
 
@@ -366,5 +366,5 @@ def _logged() -> Iterator[None]:
     """Say in the log what was refused, and go on."""
     try:
         yield
-    except Refused as error:
+    except ToolError as error:
         log.error("%s", error)  # noqa: TRY400 (the sentence says it all)

@@ -15,21 +15,21 @@ from aiaml_server.errors import InvalidInput, MalformedFile, StoreError
 from aiaml_server.files import read_regular, write_atomic
 from aiaml_server.format.invisible import marked_line
 from aiaml_server.terminal import (
-    DONE,
-    NOTHING,
-    USAGE,
-    Ended,
-    as_rows,
+    EXIT_NOTHING,
+    EXIT_OK,
+    EXIT_USAGE,
+    Exit,
     bold,
     confirm,
     dim,
-    in_bytes,
-    note,
-    out,
-    out_rows,
+    echo,
+    echo_rows,
+    format_size,
+    notify,
     plural,
-    wrapped,
-    yes,
+    rows_options,
+    wrap,
+    yes_option,
 )
 from aiaml_server.toolset import Finding
 from aiaml_server.toolsets.compartments import MANIFEST
@@ -42,8 +42,8 @@ from aiaml_server.toolsets.compartments.entries import (
 )
 from aiaml_server.toolsets.compartments.failures import DiskError
 from aiaml_server.toolsets.compartments.file import MAX_FILE, Content, Damaged, File, Place, load
-from aiaml_server.toolsets.owners import leads_elsewhere
-from aiaml_server.toolsets.warning import leak_in
+from aiaml_server.toolsets.owners import leaves_directory
+from aiaml_server.toolsets.warning import find_leak
 
 FULL = 0.9  # share of a limit from which doctor says so
 
@@ -92,8 +92,8 @@ def compartments(context: click.Context, file: str | None) -> None:
       aiaml compartments --file ~/agent/memory.json clear plan
     """
     file = os.path.expanduser(file) if file else ""  # noqa: PTH111 (a missing home is no traceback)
-    if file and not os.path.isabs(file) and (found := leads_elsewhere(file)):  # noqa: PTH117
-        raise Ended(f"`--file {file}`: {found}", USAGE)
+    if file and not os.path.isabs(file) and (found := leaves_directory(file)):  # noqa: PTH117
+        raise Exit(f"`--file {file}`: {found}", EXIT_USAGE)
     given = {"AIAML_COMPARTMENTS_FILE": os.path.abspath(file)} if file else {}  # noqa: PTH100
     context.obj = {**os.environ, **given}
 
@@ -104,7 +104,7 @@ def compartments(context: click.Context, file: str | None) -> None:
 @id_option
 @category_option
 @tag_option
-@as_rows
+@rows_options
 @click.pass_obj
 def show(
     environ: Mapping[str, str],
@@ -128,18 +128,18 @@ def show(
         for entry in fitting(entries, **filters)
     ]
     if data:
-        out_rows([_fields(place, entry) for place, entry in found], data)
-        return DONE
+        echo_rows([_fields(place, entry) for place, entry in found], data)
+        return EXIT_OK
     before = None
     for place, entry in found:
         if place != before:
-            out(wrapped(bold(_name(place)), 4))
+            echo(wrap(bold(_name(place)), 4))
         before = place
-        out(wrapped(f"  {_line(entry)}".replace("\n", "\n    "), 2))
+        echo(wrap(f"  {_line(entry)}".replace("\n", "\n    "), 2))
     if not found:
-        note("There are no such entries.")
-        return NOTHING
-    return DONE
+        notify("There are no such entries.")
+        return EXIT_NOTHING
+    return EXIT_OK
 
 
 @compartments.command("export")
@@ -158,17 +158,17 @@ def export(environ: Mapping[str, str], session: str | None, to: str | None) -> N
     rows = [_fields(place, entry) for place, entries in places for entry in entries]
     if to is None:
         for row in rows:
-            out(json_.dumps(row))
+            echo(json_.dumps(row))
         return
     target = Path(to)
     if os.path.lexists(target):
-        raise Ended(f"{target} exists; name a new file", USAGE)
+        raise Exit(f"{target} exists; name a new file", EXIT_USAGE)
     lines = "".join(json_.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     try:
         write_atomic(target, lines.encode("utf-8", "replace"))
     except OSError as error:
         raise StoreError("write", target, error) from error
-    note(f"{plural(len(rows), 'entry', 'entries')} in {target}.")
+    notify(f"{plural(len(rows), 'entry', 'entries')} in {target}.")
 
 
 @compartments.command("import")
@@ -185,7 +185,7 @@ def import_(environ: Mapping[str, str], path: str) -> None:
       aiaml compartments import archive.jsonl
     """
     rows, of_runs = _rows_of(Path(path))
-    values = MANIFEST.values(environ)
+    values = MANIFEST.read_settings(environ)
     with File(values["AIAML_COMPARTMENTS_FILE"]).changing() as content:
         content.forget_expired()
         before = content.ids()
@@ -200,20 +200,20 @@ def import_(environ: Mapping[str, str], path: str) -> None:
             changed[place][entry.id] = entry
             sizes[place] = sizes.get(place, 0) + entry.size
             if sizes[place] > (limit := _limit(values, place)):
-                raise Ended(
+                raise Exit(
                     f"{path}, line {number}: content: with it the {place[2]} memory would hold "
                     f"{sizes[place]:,} characters, and it may hold {limit:,}; clear what is no "
                     "longer needed, or raise AIAML_COMPARTMENT_LIMIT",
-                    USAGE,
+                    EXIT_USAGE,
                 )
         for place, entries in changed.items():
             content.put(place, entries)
         added = len(known) - len(before)
-    out(f"{plural(added, 'entry', 'entries')} brought back.")
+    echo(f"{plural(added, 'entry', 'entries')} brought back.")
     if there := len(rows) - added:
-        note(f"{plural(there, 'entry', 'entries')} there already, by id.")
+        notify(f"{plural(there, 'entry', 'entries')} there already, by id.")
     if of_runs:
-        note(f"{plural(of_runs, 'entry', 'entries')} of runs passed over: these have ended.")
+        notify(f"{plural(of_runs, 'entry', 'entries')} of runs passed over: these have ended.")
 
 
 def _rows_of(path: Path) -> tuple[list[tuple[int, Place, Entry]], int]:
@@ -225,7 +225,7 @@ def _rows_of(path: Path) -> tuple[list[tuple[int, Place, Entry]], int]:
     try:
         lines = read_regular(str(path), MAX_FILE).splitlines()
     except (OSError, MalformedFile) as error:
-        raise Ended(f"{path}: {error}", USAGE) from error
+        raise Exit(f"{path}: {error}", EXIT_USAGE) from error
     rows: list[tuple[int, Place, Entry]] = []
     of_runs = 0
     for number, line in enumerate(lines, 1):
@@ -235,15 +235,15 @@ def _rows_of(path: Path) -> tuple[list[tuple[int, Place, Entry]], int]:
             session = value.pop("session", None)
             entry = check_entry(value)
         except InvalidInput as error:
-            raise Ended(f"{path}, line {number}: {error}", USAGE) from error
+            raise Exit(f"{path}, line {number}: {error}", EXIT_USAGE) from error
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            raise Ended(f"{path}, line {number}, is no entry: {error}", USAGE) from error
+            raise Exit(f"{path}, line {number}, is no entry: {error}", EXIT_USAGE) from error
         if compartment in COMPARTMENTS and is_session(session):
             rows.append((number, ("sessions", session, compartment), entry))
         elif compartment in COMPARTMENTS and run:
             of_runs += 1
         else:
-            raise Ended(f"{path}, line {number}, names no compartment, or no session", USAGE)
+            raise Exit(f"{path}, line {number}, names no compartment, or no session", EXIT_USAGE)
     return rows, of_runs
 
 
@@ -255,7 +255,7 @@ def _rows_of(path: Path) -> tuple[list[tuple[int, Place, Entry]], int]:
 @id_option
 @category_option
 @tag_option
-@yes
+@yes_option
 @click.pass_obj
 def clear(
     environ: Mapping[str, str],
@@ -274,7 +274,7 @@ def clear(
       aiaml compartments clear plan
       aiaml compartments clear session --session invoices --tag euro --yes
     """
-    values = MANIFEST.values(environ)
+    values = MANIFEST.read_settings(environ)
     file = File(values["AIAML_COMPARTMENTS_FILE"])
     owner = session or values["AIAML_SESSION"]
     of_runs = compartment == "run" or (
@@ -292,8 +292,8 @@ def clear(
 
     count = sum(map(len, chosen(_opened(environ)).values()))
     if not count:
-        note("There are no such entries.")
-        return NOTHING
+        notify("There are no such entries.")
+        return EXIT_NOTHING
     if not yes:
         whose = "of all runs" if of_runs else f"of the session {owner}"
         confirm(f"Delete {plural(count, 'entry', 'entries')} of {compartment} memory {whose}?")
@@ -303,12 +303,12 @@ def clear(
             ids = {each.id for each in gone}
             kept = {name: each for name, each in content.entries[place].items() if name not in ids}
             content.put(place, kept)
-    out(f"Deleted {plural(sum(map(len, found.values())), 'entry', 'entries')}.")
-    return DONE
+    echo(f"Deleted {plural(sum(map(len, found.values())), 'entry', 'entries')}.")
+    return EXIT_OK
 
 
 @compartments.command("stats")
-@as_rows
+@rows_options
 @click.pass_obj
 def stats(environ: Mapping[str, str], data: str) -> None:
     """Count entries, their sizes against the limits, and how often they were read.
@@ -318,18 +318,18 @@ def stats(environ: Mapping[str, str], data: str) -> None:
       aiaml compartments stats
       aiaml compartments stats --json
     """
-    rows = list(_counted(_opened(environ), MANIFEST.values(environ)))
+    rows = list(_counted(_opened(environ), MANIFEST.read_settings(environ)))
     if data:
-        out_rows([{**_owner(place), **figures} for place, figures in rows], data)
+        echo_rows([{**_owner(place), **figures} for place, figures in rows], data)
         return
     wide = max((len(_name(place)) for place, _ in rows), default=0)
     for place, figures in rows:
         count = plural(figures["entries"], "entry", "entries")
         used = f"{figures['characters']:,} of {figures['limit']:,} characters"
         read = f"read {plural(figures['accesses'], 'time')}, {figures['unread']:,} never"
-        out(wrapped(f"{bold(f'{_name(place):{wide}}')}  {count}, {used}, {read}", 4))
+        echo(wrap(f"{bold(f'{_name(place):{wide}}')}  {count}, {used}, {read}", 4))
     if not rows:
-        note("There are no entries.")
+        notify("There are no entries.")
 
 
 # --- what the verbs share -------------------------------------------------------------------------
@@ -363,11 +363,11 @@ def _opened(environ: Mapping[str, str]) -> Content:
         Ended: there is no file, or it is damaged.
         DiskError: it cannot be read.
     """
-    path = MANIFEST.values(environ)["AIAML_COMPARTMENTS_FILE"]
+    path = MANIFEST.read_settings(environ)["AIAML_COMPARTMENTS_FILE"]
     try:
         return load(path)
     except FileNotFoundError as error:
-        raise Ended(f"there is no {path}; `--file` names another") from error
+        raise Exit(f"there is no {path}; `--file` names another") from error
     except Damaged as error:
         raise DiskError(
             f"{path} is damaged ({error}); correct it, or let the next run set it aside"
@@ -415,7 +415,7 @@ def _line(entry: Entry) -> str:
 
 def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Say where the file is, whether it can be read, and what is nearly full."""
-    values = MANIFEST.values(environ)
+    values = MANIFEST.read_settings(environ)
     path: Path = values["AIAML_COMPARTMENTS_FILE"]
     try:
         content = load(path)
@@ -432,7 +432,7 @@ def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
         sentence = str(StoreError("read", path, error))
         yield Finding(MANIFEST.name, "error", sentence, "make it readable, or name another file")
     else:
-        size = in_bytes(path.stat().st_size)
+        size = format_size(path.stat().st_size)
         version = f"format {content.value['format']}"
         yield Finding(MANIFEST.name, "ok", f"{path}, {size}, {version}")
         for place, figures in _counted(content, values):
@@ -450,7 +450,7 @@ def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
 
 def _secrets(path: Path, check: bool) -> Iterator[Finding]:
     """Say on which line the file seems to hold a secret."""
-    if leak := leak_in(path.read_bytes(), check=check):
+    if leak := find_leak(path.read_bytes(), check=check):
         found = f"{path}, line {leak.line}, seems to hold {leak.kind}"
         remedy = "`aiaml compartments clear` deletes the entry; change it if it was a real one"
         yield Finding(MANIFEST.name, "warning", found, remedy)

@@ -8,7 +8,7 @@ memories.store("Prices are in cents until they are shown", tags=["billing"])
 
 from typing import TYPE_CHECKING
 
-from aiaml_server.toolset import Manifest, Variable, as_given, lazily
+from aiaml_server.toolset import Manifest, Setting, lazy_attributes, parse_text
 from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 if TYPE_CHECKING:
@@ -36,21 +36,19 @@ MANIFEST = Manifest(
         "import_markdown_memories",
         "migrate_embeddings",
     ),
-    variables=(
-        Variable(
+    settings=(
+        Setting(
             PROJECT,
             "",
-            as_given,
+            parse_text,
             "the project whose memories are served beside yours; else the directory with a"
             " .memory in it, upwards from the working directory",
         ),
         CHECK_SECRETS,
     ),
     build="aiaml_server.toolsets.semantic.tools:build",
-    verbs="aiaml_server.toolsets.semantic.verbs:semantic",
+    commands="aiaml_server.toolsets.semantic.verbs:semantic",
     checks="aiaml_server.toolsets.semantic.checking:checks",
-    notes="aiaml_server.toolsets.semantic.verbs:notes",
-    demo="aiaml_server.toolsets.semantic.demo:demo",
     needs=("apsw",),
     install="aiaml-server[semantic]",
 )
@@ -66,4 +64,4 @@ _PLACES = {
 }
 
 
-__getattr__ = lazily(__name__, _PLACES)
+__getattr__ = lazy_attributes(__name__, _PLACES)

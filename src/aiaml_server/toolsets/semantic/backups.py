@@ -11,7 +11,7 @@ from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
-from aiaml_server.files import open_own, own_directory, remove_own, take_name
+from aiaml_server.files import make_own_directory, open_own, remove_own, rename_over
 from aiaml_server.toolsets.semantic import place
 from aiaml_server.toolsets.semantic.database import Database, rows
 from aiaml_server.toolsets.semantic.failures import Damaged, DiskError, NotFound
@@ -54,10 +54,10 @@ def make(database: Database, *, anew: bool = False) -> Path | None:
             return None
     target = directory(database) / _UNFINISHED
     try:
-        own_directory(target.parent)
+        make_own_directory(target.parent)
         remove_own(target)
         _copy(database, target)
-        take_name(target, today)
+        rename_over(target, today)
         keep = 1 if anew else GENERATIONS
         for each in made(database)[keep:]:
             remove_own(each)
@@ -101,10 +101,10 @@ def restore(database: Database, day: str = "") -> tuple[Path, Path | None]:
             _copy(copy, target)
         if database.path.exists():
             aside = database.path.with_name(f"db-replaced-{datetime.now():%Y%m%d-%H%M%S}")  # noqa: DTZ005
-            take_name(database.path, aside)
+            rename_over(database.path, aside)
         for journal in ("-journal", "-wal", "-shm"):
             remove_own(database.path.with_name(database.path.name + journal))
-        take_name(target, database.path)
+        rename_over(target, database.path)
     except OSError as error:
         raise DiskError(f"cannot restore {database.path}: {error.strerror or error}") from error
     return backup, aside

@@ -17,7 +17,7 @@ from aiaml_server.toolsets.semantic.database import Database, rows
 from aiaml_server.toolsets.semantic.failures import Damaged, DiskError, Refused, Unavailable
 from aiaml_server.toolsets.semantic.memory import COLUMNS, Memory, of_row
 from aiaml_server.toolsets.semantic.model import CACHE, LOAD_SECONDS, Model, State
-from aiaml_server.toolsets.warning import CHECK_SECRETS, leak_in
+from aiaml_server.toolsets.warning import CHECK_SECRETS, find_leak
 
 if TYPE_CHECKING:
     import apsw
@@ -31,7 +31,7 @@ _TOLD = 5  # findings of one kind
 
 def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Say whether the settings can be used, and each database is in order."""
-    values = MANIFEST.values(environ)
+    values = MANIFEST.read_settings(environ)
     given, check_secrets = values[PROJECT], values[CHECK_SECRETS.name]
     try:
         home = place.home()
@@ -125,7 +125,7 @@ def _secrets(database: Database) -> Iterator[Finding]:
             if isinstance(each, Damaged):
                 continue
             text = "\n".join((each.content, *each.tags, *each.usage_contexts))
-            leak = leak_in(text.encode("utf-8", "replace"), check=True)
+            leak = find_leak(text.encode("utf-8", "replace"), check=True)
             leaks += bool(leak)
             if leaks > _TOLD:
                 found = f"{database.path}: more memories seem to hold a secret"

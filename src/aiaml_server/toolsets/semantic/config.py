@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aiaml_server.errors import NotOurs
-from aiaml_server.files import own_directory, read_own, replace_atomic
-from aiaml_server.toolsets.keyed import Key, Keys, number, switch, whole
+from aiaml_server.errors import UnsafePath
+from aiaml_server.files import make_own_directory, read_own, replace_atomic
+from aiaml_server.toolsets.keyed import Key, Keys, bool_key, int_key, number_key
 from aiaml_server.toolsets.semantic.failures import DiskError, InvalidConfig
 
 NAME = "config.json"
@@ -107,21 +107,21 @@ def _is_prefix(value: Any) -> bool:
 
 
 def _weight(attribute: str) -> Key:
-    return number(attribute, 0, 1, "a number from 0 to 1")
+    return number_key(attribute, 0, 1, "a number from 0 to 1")
 
 
 KEYS = {
     "embedding.model": Key("model", _is_text, "a model that fastembed knows, as text"),
     "embedding.path": Key("path", _is_folder, "an absolute path of a folder, or empty"),
-    "embedding.dimension": whole("dimension", 1, 8192),
+    "embedding.dimension": int_key("dimension", 1, 8192),
     "embedding.query_prefix": Key("query_prefix", _is_prefix, "text of at most 200 characters"),
     "embedding.document_prefix": Key(
         "document_prefix", _is_prefix, "text of at most 200 characters"
     ),
     "embedding.device": Key("device", lambda value: value in ("cpu", "cuda"), "cpu or cuda"),
-    "embedding.download": switch("download"),
-    "retrieval.default_limit": whole("limit", 1, 50, "a whole number from 1 to 50"),
-    "retrieval.session_start_limit": whole(
+    "embedding.download": bool_key("download"),
+    "retrieval.default_limit": int_key("limit", 1, 50, "a whole number from 1 to 50"),
+    "retrieval.session_start_limit": int_key(
         "session_start_limit", 1, 20, "a whole number from 1 to 20"
     ),
     "retrieval.reranker": Key(
@@ -134,13 +134,13 @@ KEYS = {
     "retrieval.scoring_weights.recency": _weight("recency"),
     "retrieval.scoring_weights.priority": _weight("priority"),
     "retrieval.scoring_weights.usage": _weight("usage"),
-    "retrieval.half_life_days": number("half_life", 1, 100_000, "a number of days from 1"),
+    "retrieval.half_life_days": number_key("half_life", 1, 100_000, "a number of days from 1"),
     "retrieval.project_boost": _weight("project_boost"),
-    "auto_triggers.session_start": switch("session_start"),
-    "auto_triggers.session_end": switch("session_end"),
-    "auto_triggers.decision_detection": switch("decisions"),
-    "auto_triggers.error_resolution": switch("errors"),
-    "deduplication.auto_check": switch("check"),
+    "auto_triggers.session_start": bool_key("session_start"),
+    "auto_triggers.session_end": bool_key("session_end"),
+    "auto_triggers.decision_detection": bool_key("decisions"),
+    "auto_triggers.error_resolution": bool_key("errors"),
+    "deduplication.auto_check": bool_key("check"),
     "deduplication.similarity_threshold": _weight("same"),
 }
 _KEYS = Keys(KEYS)
@@ -175,7 +175,7 @@ def change(home: Path, **values: Any) -> Config:
     config = parse(held, path)
     data = json.dumps(held, ensure_ascii=False, indent=2).encode() + b"\n"
     try:
-        own_directory(home)
+        make_own_directory(home)
         replace_atomic(path, data, 0o600)
     except OSError as error:
         raise DiskError(f"cannot write {path}: {error.strerror or error}") from error
@@ -200,7 +200,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise InvalidConfig(f"{path}: {error}") from None
     except FileNotFoundError:
         return {}
-    except NotOurs as error:
+    except UnsafePath as error:
         raise InvalidConfig(str(error)) from error
     except OSError as error:
         raise InvalidConfig(f"{path} cannot be read: {error.strerror or error}") from error

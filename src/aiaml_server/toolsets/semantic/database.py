@@ -26,7 +26,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from aiaml_server.errors import NotOurs
+from aiaml_server.errors import UnsafePath
 from aiaml_server.files import check_own, open_own
 from aiaml_server.storage.journal import check_beside
 from aiaml_server.toolsets.semantic import cutting, memory, place
@@ -719,7 +719,7 @@ def _translated(path: Path) -> Iterator[None]:
         yield
     except Refused:
         raise
-    except NotOurs as error:
+    except UnsafePath as error:
         raise Damaged(str(error), "Move it away, or look at who put it there.") from error
     except UnicodeDecodeError as error:
         raise Damaged(f"{path} holds what is no text in UTF-8") from error

@@ -6,7 +6,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from aiaml_server.terminal import out
+from aiaml_server.terminal import echo
 from aiaml_server.toolsets.semantic import config, place
 from aiaml_server.toolsets.semantic.memories import Memories
 from aiaml_server.toolsets.semantic.model import CACHE, Model
@@ -36,29 +36,29 @@ def play(memories: Memories) -> None:
     """Store, resemble, find, and forget."""
     model = memories.model.ready(SECONDS) if memories.model else None
     meant = f"meaning ({model.name}) and words" if model else "words alone"
-    out(f"Found by {meant}.")
-    out()
+    echo(f"Found by {meant}.")
+    echo()
     for content, tags, scope in STORY:
         stored = memories.store(content, tags, scope=scope)
-        out(f"store_memory({content!r}, scope={scope!r})")
-        out(f"  -> {stored.memory.id}")
+        echo(f"store_memory({content!r}, scope={scope!r})")
+        echo(f"  -> {stored.memory.id}")
         if stored.suggestion:
-            out(f"     suggested: {stored.suggestion.priority}, {stored.suggestion.reason}")
+            echo(f"     suggested: {stored.suggestion.priority}, {stored.suggestion.reason}")
     again = memories.store(
         "prices are kept in CENTS, since rounding euros lost money twice.", ["x"]
     )
-    out("the first once more, in other letters and with the tag x:")
+    echo("the first once more, in other letters and with the tag x:")
     added = "it was added" if again.created else "nothing was added"
-    out(f"  -> {again.memory.id}, tags {', '.join(again.memory.tags)}; {added}")
-    out()
+    echo(f"  -> {again.memory.id}, tags {', '.join(again.memory.tags)}; {added}")
+    echo()
     for question in QUESTIONS:
-        out(f"search_memory({question!r})")
+        echo(f"search_memory({question!r})")
         found = memories.search(question, 1)
         for hit in found.hits:
-            out(f"  -> {hit.memory.id}  {hit.memory.content}")
+            echo(f"  -> {hit.memory.id}  {hit.memory.content}")
     memories.delete("global:1")
-    out()
-    out("delete_memory('global:1')")
+    echo()
+    echo("delete_memory('global:1')")
     left = ", ".join(each.id for each in memories.list().memories)
-    out(f"  -> {left} are left; of what was forgotten no byte is")
+    echo(f"  -> {left} are left; of what was forgotten no byte is")
     memories.close()

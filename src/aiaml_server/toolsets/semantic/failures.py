@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiaml_server import errors
 
 
-class Refused(errors.Refused):
+class Refused(errors.ToolError):
     """A call that was refused, and what to do about it.
 
     Attributes:

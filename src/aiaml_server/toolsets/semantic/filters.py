@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from aiaml_server.moments import in_utc, span
+from aiaml_server.timestamps import parse_range, to_utc
 from aiaml_server.toolsets.semantic import memory
 from aiaml_server.toolsets.semantic.failures import InvalidInput
 
@@ -96,8 +96,8 @@ class Filters:
 
 
 def _moment(field: str, text: str, end: int) -> str:
-    meant = span(text)
-    if meant is None or in_utc(meant[end]) is None:
+    meant = parse_range(text)
+    if meant is None or to_utc(meant[end]) is None:
         raise InvalidInput(
             f"filters.date_range: {field} must be a date, week, month or time in ISO 8601, such as"
             " 2026-11-22"

@@ -14,7 +14,6 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aiaml_server.files import check_end
 from aiaml_server.format.invisible import marked_line
 from aiaml_server.toolsets.semantic import PROJECT, place
 from aiaml_server.toolsets.semantic.detection import (
@@ -278,9 +277,8 @@ def _transcript(given: Mapping[str, Any], begin: int = 0) -> Iterator[_Said]:
         begin: the byte at which a line begins, and before which nothing is read.
     """
     path = Path(str(given.get("transcript_path") or ""))
-    if not path.is_file():
+    if not path.is_file():  # a pipe would be waited for
         return
-    check_end(path)
     with path.open("rb") as stream:
         size = stream.seek(0, os.SEEK_END)
         start = max(begin, size - _MOST_TRANSCRIPT)

@@ -32,7 +32,7 @@ from aiaml_server.toolsets.semantic.memory import (
 )
 from aiaml_server.toolsets.semantic.portable import draft_of
 from aiaml_server.toolsets.semantic.priority import suggest
-from aiaml_server.toolsets.warning import secret_in
+from aiaml_server.toolsets.warning import secret_warning
 
 NAMES = ("memory.md", "notes.md", "adr-*.md", "claude.md", "agents.md")
 """Files that are looked for in a project, whatever their case; besides them `.claude/*.md`."""
@@ -209,7 +209,7 @@ def preview(
         known.add(key)
     drafts = [each.draft for each in candidates if each.is_new]
     texts = [text for draft in drafts for text in (draft.content, *draft.tags)]
-    return Preview(candidates, skipped, secret_in(*texts, check=memories.check_secrets))
+    return Preview(candidates, skipped, secret_warning(*texts, check=memories.check_secrets))
 
 
 def _cut(

@@ -15,15 +15,15 @@ from aiaml_server import clients
 from aiaml_server.clients import Change, ConfigError, launch
 from aiaml_server.clients.entry import machine
 from aiaml_server.terminal import (
-    DONE,
-    NOTHING,
-    REFUSED,
-    Ended,
-    as_json,
+    EXIT_FAILED,
+    EXIT_NOTHING,
+    EXIT_OK,
+    Exit,
     bold,
-    note,
-    out,
-    out_json,
+    echo,
+    echo_json,
+    json_option,
+    notify,
 )
 
 HOOKS = {
@@ -50,7 +50,7 @@ dry_run = click.option("--dry-run", is_flag=True, help="Say what would change; w
 @click.command("install-hooks")
 @in_project
 @dry_run
-@as_json
+@json_option
 def install_hooks(project: Path | None, dry_run: bool, json: bool) -> int:
     """Have Claude Code start hooks: at the begin and end of a session, at prompts and tools.
 
@@ -68,16 +68,16 @@ def install_hooks(project: Path | None, dry_run: bool, json: bool) -> int:
         made = clients.hook(_COPIES, _settings(project), wanted, _is_ours)
         kept = _saved(made, dry_run)
     if made.before == made.after and not json:
-        out(f"The hooks are already installed: {made.path}")
+        echo(f"The hooks are already installed: {made.path}")
     elif _told(made, "installed", kept, dry_run, json) and not dry_run:
-        out("  Start a new session of Claude Code; /hooks shows them in it.")
-    return DONE
+        echo("  Start a new session of Claude Code; /hooks shows them in it.")
+    return EXIT_OK
 
 
 @click.command("uninstall-hooks")
 @in_project
 @dry_run
-@as_json
+@json_option
 def uninstall_hooks(project: Path | None, dry_run: bool, json: bool) -> int:
     """Take the hooks out of Claude Code's settings again.
 
@@ -92,10 +92,10 @@ def uninstall_hooks(project: Path | None, dry_run: bool, json: bool) -> int:
         made = clients.unhook(_COPIES, _settings(project), _is_ours)
         kept = _saved(made, dry_run)
     if made.before == made.after and not json:
-        note(f"There are no hooks of it in {made.path}.")
+        notify(f"There are no hooks of it in {made.path}.")
     else:
         _told(made, "uninstalled", kept, dry_run, json)
-    return DONE if made.before != made.after else NOTHING
+    return EXIT_OK if made.before != made.after else EXIT_NOTHING
 
 
 @contextmanager
@@ -108,7 +108,7 @@ def _refusals() -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        raise Ended(f"{error}. Nothing was changed there.", REFUSED) from error
+        raise Exit(f"{error}. Nothing was changed there.", EXIT_FAILED) from error
 
 
 def _saved(made: Change, dry_run: bool) -> Path | None:
@@ -121,11 +121,11 @@ def _told(made: Change, what: str, kept: Path | None, dry_run: bool, json: bool)
     if json:
         changed = made.before != made.after
         told = {"file": str(made.path), "changed": changed and not dry_run, "would_change": changed}
-        out_json(told)
+        echo_json(told)
         return False
-    out(f"{bold('The hooks')} {'would be' if dry_run else 'are'} {what}: {made.path}")
+    echo(f"{bold('The hooks')} {'would be' if dry_run else 'are'} {what}: {made.path}")
     if kept:
-        out(f"  as it was, the file is kept in {kept}")
+        echo(f"  as it was, the file is kept in {kept}")
     return True
 
 

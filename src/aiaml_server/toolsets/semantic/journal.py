@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from aiaml_server.moments import present
+from aiaml_server.timestamps import now_micros
 from aiaml_server.toolsets.semantic import memory
 from aiaml_server.toolsets.semantic.database import FIELDS, LAST, MOST_VALUE, Database, rows
 from aiaml_server.toolsets.semantic.failures import InvalidInput, NothingToUndo
@@ -127,7 +127,7 @@ def note(
     texts = [as_text(each) for each in (fields_of(sql, kept), was, list(removed))]
     if sum(len(each.encode()) for each in texts) > MOST_VALUE // 2:
         raise InvalidInput("merge: these are too long to be merged at once; merge fewer")
-    oldest = memory.kept(present() - DAYS * 86_400_000_000)
+    oldest = memory.kept(now_micros() - DAYS * 86_400_000_000)
     sql.execute("DELETE FROM merges WHERE at < ?", (oldest,))
     sql.execute(
         "INSERT INTO merges (at, kept, kept_as, was, removed, act) VALUES (?, ?, ?, ?, ?, ?)",
@@ -142,7 +142,7 @@ def changes(sql: apsw.Connection, name: str) -> list[Change]:
     What is older than 30 days counts no more, though it is only deleted at the next change; nor
     does what comes after `MOST_CHANGES`, or `MOST_TEXT` of them.
     """
-    oldest = memory.shown(memory.kept(present() - DAYS * 86_400_000_000)) or ""
+    oldest = memory.shown(memory.kept(now_micros() - DAYS * 86_400_000_000)) or ""
     return [each for each in _newest(sql, name) if isinstance(each, Change) and each.at >= oldest]
 
 

@@ -9,8 +9,8 @@ from io import FileIO
 from pathlib import Path
 
 from aiaml_server.errors import AiamlError
-from aiaml_server.files import check_own, open_own, own_directory, read_own, take_name
-from aiaml_server.moments import present, timestamp
+from aiaml_server.files import check_own, make_own_directory, open_own, read_own, rename_over
+from aiaml_server.timestamps import format_timestamp, now_micros
 
 NAME = "semantic.log"
 MOST = 256 * 1024  # bytes of a file; there is one before it
@@ -30,14 +30,14 @@ def record(home: Path, doing: str, error: BaseException) -> None:
     if not isinstance(error, AiamlError):
         places = traceback.extract_tb(error.__traceback__)[-8:]
         kind += "".join(f" {Path(each.filename).name}:{each.lineno}" for each in places)
-    moment = timestamp(present(), "seconds")
+    moment = format_timestamp(now_micros(), "seconds")
     line = f"{moment} {os.getpid()} {doing} {kind}\n".encode("ascii", "backslashreplace")
     with suppress(OSError):
         directory = home / "logs"
-        own_directory(directory)
+        make_own_directory(directory)
         path = directory / NAME
         if check_own(path) and path.stat().st_size + len(line) > MOST:
-            take_name(path, path.with_name(f"{NAME}.1"))
+            rename_over(path, path.with_name(f"{NAME}.1"))
         descriptor = open_own(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         with FileIO(descriptor, "a") as stream:
             stream.write(line)

@@ -16,7 +16,7 @@ from aiaml_server.errors import MalformedFile
 from aiaml_server.exchange.dates import moment_in
 from aiaml_server.exchange.walk import first_time
 from aiaml_server.format import memory as files
-from aiaml_server.frontmatter import check_written_out, divide, load_yaml
+from aiaml_server.frontmatter import check_expanded_size, load_yaml, split
 from aiaml_server.toolsets.semantic.memory import Draft, instant_of, kept
 from aiaml_server.toolsets.semantic.portable import draft_of
 
@@ -150,13 +150,13 @@ def _fields(text: str) -> tuple[dict[str, Any], str, int]:
         MalformedFile: the frontmatter's aliases mean too much.
     """
     try:
-        head, body, _ = divide(text)
+        head, body, _ = split(text)
     except MalformedFile:
         return {}, text, 0
     if len(head) > _MOST_HEAD:
         return {}, text, 0
     fields = load_yaml(head)
-    check_written_out(fields)
+    check_expanded_size(fields)
     if not isinstance(fields, dict):
         return {}, text, 0
     return fields, body, text.count("\n") - body.count("\n")

@@ -10,7 +10,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from aiaml_server.moments import present
+from aiaml_server.timestamps import now_micros
 from aiaml_server.toolsets.semantic import backups, cutting, journal, logs, memory, place, ranking
 from aiaml_server.toolsets.semantic.database import Author, Database, author_of, rows
 from aiaml_server.toolsets.semantic.embedding import Embedding
@@ -33,7 +33,7 @@ from aiaml_server.toolsets.semantic.periods import periods
 from aiaml_server.toolsets.semantic.priority import Suggestion, suggest
 from aiaml_server.toolsets.semantic.ranking import Candidate, Hit
 from aiaml_server.toolsets.semantic.reranking import BEST, Scores
-from aiaml_server.toolsets.warning import secret_in
+from aiaml_server.toolsets.warning import secret_warning
 
 if TYPE_CHECKING:
     import apsw
@@ -233,7 +233,7 @@ class Memories:
         return Stored(kept, created, similar, suggestion, warnings)
 
     def _secret_in(self, *texts: str | None) -> builtins.list[str]:
-        return secret_in(*texts, check=self.check_secrets)
+        return secret_warning(*texts, check=self.check_secrets)
 
     def store_all(self, drafts: Sequence[Draft]) -> builtins.list[str]:
         """Store memories in one transaction for each database; return the ids of what is new.
@@ -477,7 +477,7 @@ class Memories:
         hits = ranking.ranked(
             found,
             self.config,
-            present(),
+            now_micros(),
             weak=self._embedding.thresholds(embedder).weak,
             preferred=preferred if self.project is not None else None,
             named=periods(query, datetime.now().date()),  # noqa: DTZ005 (the person's own day)
@@ -677,7 +677,7 @@ class Memories:
                     given = rows(sql, statement, {"words": cutting.match(words)})
                     for each, scores in self._opened.whole(database, given, []):
                         found[each.id] = ranking.candidate(each, *scores)
-        now = present()
+        now = now_micros()
         highest = max((each.bm25 for each in found.values()), default=0.0) or 1.0
 
         def worth(each: Candidate) -> float:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from aiaml_server.moments import in_utc, instant, present, timestamp
+from aiaml_server.timestamps import format_timestamp, now_micros, parse_timestamp, to_utc
 from aiaml_server.toolsets.semantic.failures import Damaged, InvalidInput
 
 PRIORITIES = ("CORE", "HIGH", "NORMAL", "LOW")
@@ -183,18 +183,18 @@ def bare(content: str) -> str:
 
 def now() -> str:
     """Return the present time as the databases have it, which sorts as text."""
-    return kept(present())
+    return kept(now_micros())
 
 
 def kept(moment: int) -> str:
     """Return a moment as the databases have it."""
-    return timestamp(moment).replace("T", " ").removesuffix("+00:00")
+    return format_timestamp(moment).replace("T", " ").removesuffix("+00:00")
 
 
 def instant_of(text: str) -> str | None:
     """Return the moment that an ISO 8601 text names, as the databases have it; None for none."""
-    moment = instant(text)
-    return None if moment is None or in_utc(moment) is None else kept(moment)
+    moment = parse_timestamp(text)
+    return None if moment is None or to_utc(moment) is None else kept(moment)
 
 
 def shown(kept: str | None) -> str | None:

@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from aiaml_server.errors import AiamlError
-from aiaml_server.files import own_directory, read_own, remove_own, replace_atomic
+from aiaml_server.files import make_own_directory, read_own, remove_own, replace_atomic
 from aiaml_server.toolset import Embedder as AnyEmbedder
-from aiaml_server.toolset import repair_surrogates
+from aiaml_server.toolset import replace_surrogates
 from aiaml_server.toolsets.semantic import config, place
 from aiaml_server.toolsets.semantic.config import Config
 from aiaml_server.toolsets.semantic.families import Prefixes, calibrated, prefixes
@@ -357,8 +357,8 @@ class Kept(ABC, Generic[Loaded]):
 
         if (self.folder / _LIST).exists():  # it was whole once; what is left is not to be trusted
             remove_own(self.folder)
-        own_directory(self.folder.parent)
-        own_directory(self.folder)
+        make_own_directory(self.folder.parent)
+        make_own_directory(self.folder)
         source, endpoint = known["sources"]["hf"], os.environ.get("HF_ENDPOINT") or None
         newest = HfApi(endpoint, token=False).model_info(source, timeout=_HUB_SECONDS).sha
         files = [known["model_file"], *known["additional_files"], *_NEEDED]
@@ -456,7 +456,7 @@ class _Loaded:
         return self._vectors(self._before.question, questions)
 
     def _vectors(self, before: str, texts: Sequence[str]) -> list[list[float]]:
-        whole = [before + repair_surrogates(text) for text in texts]
+        whole = [before + replace_surrogates(text) for text in texts]
         with self._lock:
             return [
                 [float(each) for each in vector]

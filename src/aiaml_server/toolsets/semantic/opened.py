@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aiaml_server.toolset import repair_surrogates
+from aiaml_server.toolset import replace_surrogates
 from aiaml_server.toolsets.semantic import config, logs, memory, place
 from aiaml_server.toolsets.semantic.config import Config
 from aiaml_server.toolsets.semantic.database import LAST, Database, rows
@@ -53,7 +53,7 @@ class Opened:
         self.compares = False  # whether there is a model, which vectors are missed for
         self.databases: dict[str, Database] = {}
         for path in filter(None, (home, project)):
-            if repair_surrogates(os.fspath(path)) != os.fspath(path):
+            if replace_surrogates(os.fspath(path)) != os.fspath(path):
                 raise InvalidProject(f"{path} is no text in UTF-8, and SQLite opens no such path")
         if project is not None:
             directory = project / place.NAME

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from datetime import date, timedelta
 
-from aiaml_server.moments import span
+from aiaml_server.timestamps import parse_range
 
 Period = tuple[int, int]
 """The first and the last moment of what was named."""
@@ -51,7 +51,7 @@ def periods(question: str, today: date) -> list[Period]:
 
     "What did we decide in May?", asked on 24 November 2026, names 1 to 31 May 2026.
     """
-    found = ((span(first), span(last)) for first, last in _named(question, today))
+    found = ((parse_range(first), parse_range(last)) for first, last in _named(question, today))
     return [(first[0], last[1]) for first, last in found if first and last]
 
 

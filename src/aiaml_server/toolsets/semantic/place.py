@@ -7,10 +7,10 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from aiaml_server.errors import NotOurs
-from aiaml_server.files import check_own, own_directory, write_atomic
+from aiaml_server.errors import UnsafePath
+from aiaml_server.files import check_own, make_own_directory, write_atomic
 from aiaml_server.storage.journal import BESIDE
-from aiaml_server.toolsets.owners import SAFE, foreign
+from aiaml_server.toolsets.owners import SAFE, foreign_owner
 from aiaml_server.toolsets.semantic.failures import DiskError, InvalidProject
 
 NAME = ".memory"
@@ -92,7 +92,7 @@ def find_project(start: Path, given: str = "", by: str = "the project") -> Path 
     for each in (real := _real(start), *real.parents):
         if each not in (own, each.parent) and (each / NAME).is_dir():
             opened = (f"{NAME}/{DATABASE}{suffix}" for suffix in ("", *BESIDE))
-            if whose := foreign(each, (NAME, *opened)):
+            if whose := foreign_owner(each, (NAME, *opened)):
                 raise InvalidProject(whose, f"Have the person set {SAFE.name}, or work elsewhere.")
             return each
     return None
@@ -123,10 +123,10 @@ def make(directory: Path, *, ignored: bool) -> None:
     """
     ignore = directory / ".gitignore"
     try:
-        own_directory(directory)
+        make_own_directory(directory)
         if ignored and not check_own(ignore):
             write_atomic(ignore, b"*\n")
-    except NotOurs as error:
+    except UnsafePath as error:
         raise InvalidProject(str(error), _MOVE) from error
     except OSError as error:
         raise DiskError(f"cannot make {directory}: {error.strerror or error}") from error

@@ -10,7 +10,7 @@ import json
 import re
 
 from aiaml_server.format import memory as files
-from aiaml_server.frontmatter import entries, list_in, scalar, text_in
+from aiaml_server.frontmatter import format_scalar, parse_list, parse_text, split_entries
 from aiaml_server.toolsets.semantic.memory import (
     LONGEST,
     LONGEST_CONTEXT,
@@ -52,7 +52,7 @@ def as_file(memory: Memory, uid: str, *, exchanged: bool = False) -> files.Memor
     elif memory.access_count:
         lines["used"] = str(memory.access_count)
         lines["last-used"] = memory.last_accessed_at
-    extra = [f"{name}: {scalar(value)}" for name, value in lines.items() if value]
+    extra = [f"{name}: {format_scalar(value)}" for name, value in lines.items() if value]
     if memory.usage_contexts and not exchanged:
         extra.append(f"contexts: {json.dumps(memory.usage_contexts, ensure_ascii=False)}")
     topics = memory.tags or (memory.category or "memory",)
@@ -65,14 +65,14 @@ def draft_of(one: files.Memory) -> Draft:
 
     What it says that cannot be a memory's field is left out.
     """
-    said = {each[0].partition(":")[0].strip(): each for each in entries("\n".join(one.extra))}
+    said = {each[0].partition(":")[0].strip(): each for each in split_entries("\n".join(one.extra))}
 
     def text(name: str) -> str:
-        return (text_in(said[name]) or "") if name in said else ""
+        return (parse_text(said[name]) or "") if name in said else ""
 
     tags = () if text("tagged") == "no" else one.topics
     count = text("used")
-    contexts = (list_in(said["contexts"]) or ()) if "contexts" in said else ()
+    contexts = (parse_list(said["contexts"]) or ()) if "contexts" in said else ()
     created = instant_of(one.timestamp)
     scope, category = text("scope"), text("category")
     return Draft(
@@ -94,7 +94,7 @@ def draft_of(one: files.Memory) -> Draft:
 def origin(one: files.Memory) -> str:
     """Return the id of the memory that a file is of, its own or one of its versions."""
     said = next((each for each in one.extra if each.startswith("origin:")), "")
-    return (text_in([said]) if said else None) or one.id
+    return (parse_text([said]) if said else None) or one.id
 
 
 def _line(text: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite, log1p
 
-from aiaml_server.moments import instant
+from aiaml_server.timestamps import parse_timestamp
 from aiaml_server.toolsets.semantic.config import Config
 from aiaml_server.toolsets.semantic.memory import COLUMNS, Memory
 from aiaml_server.toolsets.semantic.periods import Period
@@ -220,7 +220,7 @@ def similarities(found: Sequence[Candidate], named: Sequence[Period] = ()) -> Ma
     created = {each.memory.id: each.memory.created_at for each in found}
 
     def made(name: str) -> int:
-        return instant(created[name]) or 0
+        return parse_timestamp(created[name]) or 0
 
     fits: dict[str, float] = {}
     for name, value in blend.items():
@@ -242,7 +242,7 @@ def _scaled(value: float, low: float, high: float) -> float:
 
 def recency(memory: Memory, now: int, half_life: float) -> float:
     """Return how new a memory is: 1 now, half of it after each `half_life` days."""
-    made = instant(memory.created_at)
+    made = parse_timestamp(memory.created_at)
     if made is None:
         return 1.0
     days = max((now - made) / 86_400e6, 0.0)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from aiaml_server.toolset import repair_surrogates
+from aiaml_server.toolset import replace_surrogates
 from aiaml_server.toolsets.semantic.config import Config
 from aiaml_server.toolsets.semantic.model import (
     FETCH,
@@ -55,8 +55,8 @@ class _CrossEncoder(NamedTuple):
     lock: threading.Lock
 
     def scores(self, question: str, texts: Sequence[str]) -> list[float]:
-        asked = repair_surrogates(question)
-        read = [repair_surrogates(each[:_LONGEST]) for each in texts]
+        asked = replace_surrogates(question)
+        read = [replace_surrogates(each[:_LONGEST]) for each in texts]
         with self.lock:
             return [float(each) for each in self.encoder.rerank(asked, read, batch_size=_BATCH)]
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import click
 
 from aiaml_server.format.invisible import marked_line
-from aiaml_server.terminal import DONE, as_json, note, out, out_json
+from aiaml_server.terminal import EXIT_OK, echo, echo_json, json_option, notify
 from aiaml_server.toolsets.semantic import MANIFEST, PROJECT, importing, place
 from aiaml_server.toolsets.semantic.memories import Memories
 
 
 @click.command("init")
-@as_json
+@json_option
 def init(json: bool) -> int:
     """Make the databases: yours, and one for the project that you stand in.
 
@@ -25,7 +25,7 @@ def init(json: bool) -> int:
     Examples:
       cd ~/shop; memory-server init
     """
-    given = MANIFEST.values(os.environ)[PROJECT]
+    given = MANIFEST.read_settings(os.environ)[PROJECT]
     here = Path.cwd()
     project = place.find_project(here, given, by=PROJECT)
     if project is None and here.resolve() != place.person().resolve():
@@ -42,11 +42,11 @@ def init(json: bool) -> int:
             {"scope": name, "file": str(database.path), "made": not was[name]}
             for name, database in memories.databases.items()
         ]
-        out_json({"databases": made, "offer": offered})
-        return DONE
+        echo_json({"databases": made, "offer": offered})
+        return EXIT_OK
     for name, database in memories.databases.items():
         state = "are there" if was[name] else "are ready"
-        out(marked_line(f"The {name} memories {state}: {database.path}"))
+        echo(marked_line(f"The {name} memories {state}: {database.path}"))
     if offered:
-        note(marked_line(f"By the way: {offered}."))
-    return DONE
+        notify(marked_line(f"By the way: {offered}."))
+    return EXIT_OK

@@ -14,7 +14,7 @@ from typing_extensions import NotRequired, TypedDict
 
 from aiaml_server import toolset
 from aiaml_server.errors import AiamlError
-from aiaml_server.toolset import Changed, Resource, Tool, Toolset
+from aiaml_server.toolset import OnChange, Resource, Tool, Toolset
 from aiaml_server.toolsets import answering
 from aiaml_server.toolsets.answering import Few, as_number
 from aiaml_server.toolsets.semantic import PROJECT, memory, words
@@ -221,31 +221,33 @@ def _at_most(most: int | None) -> Any:
 def build(values: Mapping[str, Any]) -> Toolset:
     """Return the toolset, from its settings by variable."""
     calls = SemanticTools(values[PROJECT], check_secrets=values["AIAML_CHECK_SECRETS"])
-    reads = {"reads": True, "repeatable": True}
+    reads = {"read_only": True, "idempotent": True}
     core, high = (partial(calls.of_priority, each) for each in ("CORE", "HIGH"))
 
     def made(call: Callable[..., Any], words: str, shape: type, **hints: Any) -> Tool:
         one = answering.tool(calls.noted(call), words, shape, RULES, **hints)
-        return one._replace(failure=failure)
+        return one._replace(error_answer=failure)
 
     return Toolset(
         instructions=words.INSTRUCTIONS,
         brief=words.BRIEF,
         tools=(
-            made(calls.store_memory, words.STORE, StoreResult, repeatable=True),
+            made(calls.store_memory, words.STORE, StoreResult, idempotent=True),
             made(calls.search_memory, words.SEARCH, SearchResult, **reads),
             made(calls.list_memories, words.LIST, ListResult, **reads),
-            made(calls.delete_memory, words.DELETE, DeleteResult, destroys=True),
+            made(calls.delete_memory, words.DELETE, DeleteResult, destructive=True),
             made(
                 calls.update_memory,
                 words.UPDATE,
                 UpdateResult,
-                destroys=True,
-                empties=("category",),
+                destructive=True,
+                allow_empty=("category",),
             ),
-            made(calls.deduplicate_memories, words.DEDUPLICATE, DeduplicateResult, destroys=True),
-            made(calls.import_markdown_memories, words.IMPORT, ImportResult, repeatable=True),
-            made(calls.migrate_embeddings, words.MIGRATE, MigrateResult, repeatable=True),
+            made(
+                calls.deduplicate_memories, words.DEDUPLICATE, DeduplicateResult, destructive=True
+            ),
+            made(calls.import_markdown_memories, words.IMPORT, ImportResult, idempotent=True),
+            made(calls.migrate_embeddings, words.MIGRATE, MigrateResult, idempotent=True),
         ),
         resources=(
             Resource("memory://core", "core", "The CORE memories.", core, "text/markdown"),
@@ -258,7 +260,7 @@ def build(values: Mapping[str, Any]) -> Toolset:
                 "text/markdown",
             ),
         ),
-        opened=calls.opened,
+        lifespan=calls.opened,
     )
 
 
@@ -268,7 +270,7 @@ def failure(error: AiamlError | None) -> dict[str, Any]:
         suggestion = "Look at the server's log, and at ~/.memory/logs."
     else:
         suggestion = error.suggestion if isinstance(error, Refused) else Refused.suggestion
-    return {"success": False, **toolset.failure(error), "suggestion": suggestion}
+    return {"success": False, **toolset.error_answer(error), "suggestion": suggestion}
 
 
 class SemanticTools:
@@ -285,7 +287,7 @@ class SemanticTools:
         self._found: Path | None = None  # the last project whose .memory was there
 
     @contextmanager
-    def opened(self, _changed: Changed) -> Iterator[None]:
+    def opened(self, _changed: OnChange) -> Iterator[None]:
         """Make ready behind the first answers; close at the end what calls have opened."""
         left = threading.Event()
         ahead = threading.Thread(target=self._ahead, args=(left,), name="ahead", daemon=True)

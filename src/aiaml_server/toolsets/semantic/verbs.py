@@ -6,7 +6,7 @@ import json as json_
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
@@ -20,30 +20,29 @@ from aiaml_server.exchange.shapes import line_of
 from aiaml_server.files import make_directory, replace_atomic
 from aiaml_server.format.memory import format as format_file
 from aiaml_server.terminal import (
-    DONE,
-    NOTHING,
-    REFUSED,
-    USAGE,
-    Ended,
-    as_json,
-    as_rows,
+    EXIT_FAILED,
+    EXIT_NOTHING,
+    EXIT_OK,
+    EXIT_USAGE,
+    Exit,
     bold,
     confirm,
     dim,
-    note,
-    one_line,
-    out,
-    out_bytes,
-    out_json,
-    out_rows,
-    passing,
+    echo,
+    echo_bytes,
+    echo_json,
+    echo_rows,
+    json_option,
+    notify,
     plural,
     progress,
+    rows_options,
+    show_status,
     styled,
-    width,
-    yes,
+    terminal_width,
+    truncate,
+    yes_option,
 )
-from aiaml_server.toolset import Note
 from aiaml_server.toolsets.semantic import (
     PROJECT,
     backups,
@@ -84,12 +83,12 @@ _WAIT = 3600.0  # seconds that a person waits for a model at most
 _BAR = 30
 _SHOWN = 20  # pieces of an import, and files that it passes over
 _CODES = {
-    NotFound: NOTHING,
-    NothingToUndo: NOTHING,
-    AlreadyThere: NOTHING,
-    InvalidInput: USAGE,
-    InvalidConfig: USAGE,
-    InvalidProject: USAGE,
+    NotFound: EXIT_NOTHING,
+    NothingToUndo: EXIT_NOTHING,
+    AlreadyThere: EXIT_NOTHING,
+    InvalidInput: EXIT_USAGE,
+    InvalidConfig: EXIT_USAGE,
+    InvalidProject: EXIT_USAGE,
 }
 
 
@@ -103,7 +102,7 @@ def _sentences() -> Iterator[None]:
     try:
         yield
     except Refused as error:
-        raise Ended(str(error), _CODES.get(type(error), REFUSED)) from error
+        raise Exit(str(error), _CODES.get(type(error), EXIT_FAILED)) from error
 
 
 @contextmanager
@@ -125,16 +124,6 @@ def _opened(*, with_model: bool = False) -> Iterator[Memories]:
             Memories(home, project, model, settings, check_secrets=check, reranker=reranker)
         ) as memories:
             yield memories
-
-
-def notes(_environ: Mapping[str, str]) -> Iterator[Note]:
-    """Yield the memories of whoever works here, of the project and of the person."""
-    with _opened() as memories:
-        for each in memories.every():
-            facts = [("Priority", each.priority.lower()), ("Category", each.category or ""),
-                     ("Scope", each.id.partition(":")[0])]  # fmt: skip
-            said = [fact for fact in facts if fact[1]]
-            yield Note(each.id, each.content, each.created_at, said, each.tags)
 
 
 def _model(home: Path, settings: Config) -> Model:
@@ -165,7 +154,7 @@ semantic.add_command(init)
 
 
 @semantic.command("status")
-@as_json
+@json_option
 def status(json: bool) -> int:
     """Say where memories are, how many, and how it stands with the model.
 
@@ -180,10 +169,10 @@ def status(json: bool) -> int:
         state = looked_up(memories.home, "model", model)
         stands = reranker and looked_up(memories.home, "reranker", reranker)
         held, wrong = _counted(memories)
-        code = REFUSED if any(wrong.values()) else DONE
+        code = EXIT_FAILED if any(wrong.values()) else EXIT_OK
         lacking = sum(left for _, left in held.values())
         if json:
-            out_json({
+            echo_json({
                 "project": str(memories.project) if memories.project else None,
                 "databases": [
                     {
@@ -209,30 +198,30 @@ def status(json: bool) -> int:
             return code
         for name, database in memories.databases.items():
             if name in held:
-                out(f"{name:8}  {plural(held[name][0], 'memory', 'memories'):12}  {database.path}")
+                echo(f"{name:8}  {plural(held[name][0], 'memory', 'memories'):12}  {database.path}")
             else:
-                out(f"{name:8}  {wrong[name]}")
+                echo(f"{name:8}  {wrong[name]}")
         if memories.project is None:
-            out(dim("no project: there is no directory .memory from here upwards"))
+            echo(dim("no project: there is no directory .memory from here upwards"))
         if lacking:
-            out(f"{plural(lacking, 'memory', 'memories')} without a vector yet")
+            echo(f"{plural(lacking, 'memory', 'memories')} without a vector yet")
         what = f"{memories.config.model}  in {model.folder}"
         _told_of("model", what, state, state.sentence, memories.home)
         if reranker and stands:
             _told_of("reranker", reranker.name, stands, f"none: {stands.why}", memories.home)
         if code:
-            note("`aiaml semantic doctor` says more")
+            notify("`aiaml semantic doctor` says more")
     return code
 
 
 def _told_of(kind: str, what: str, state: State, lacking: str, home: Path) -> None:
     """Say which model there is; else what is the matter, and how the last try to have it ended."""
     if state.kind in HERE:
-        out(f"{kind:8}  {what}")
+        echo(f"{kind:8}  {what}")
         return
-    out(f"{kind:8}  {lacking}")
+    echo(f"{kind:8}  {lacking}")
     if failed := logs.last(home, kind):
-        out(f"{'':8}  the last try failed: {failed}")
+        echo(f"{'':8}  the last try failed: {failed}")
 
 
 def _here(state: State) -> str:
@@ -253,7 +242,7 @@ def _counted(memories: Memories) -> tuple[dict[str, tuple[int, int]], dict[str, 
 
 @semantic.command("fetch")
 @click.option("--anew", is_flag=True, help="Also if it seems to be here.")
-@as_json
+@json_option
 def fetch(anew: bool, json: bool) -> int:
     """Fetch the model that the settings name, and a reranker, and see whether they work.
 
@@ -275,13 +264,13 @@ def fetch(anew: bool, json: bool) -> int:
             states.append(_awaited(each))
     state = next((each for each in states if each.kind != "ready"), states[0])
     if json:
-        out_json({"state": state.kind, "sentence": state.sentence, "folder": str(model.folder)})
-        return DONE if state.kind == "ready" else REFUSED
+        echo_json({"state": state.kind, "sentence": state.sentence, "folder": str(model.folder)})
+        return EXIT_OK if state.kind == "ready" else EXIT_FAILED
     if state.kind != "ready":
-        raise Ended(state.why, REFUSED)
+        raise Exit(state.why, EXIT_FAILED)
     for each in both:
-        out(f"{bold(each.name)} is ready: {each.folder}")
-    return DONE
+        echo(f"{bold(each.name)} is ready: {each.folder}")
+    return EXIT_OK
 
 
 def _awaited(model: Model | Reranker) -> State:
@@ -292,9 +281,9 @@ def _awaited(model: Model | Reranker) -> State:
             state = model.state()
             if state.kind not in ("loading", "downloading"):
                 break
-            passing(_bar(state) if state.kind == "downloading" else "loading the model …")
+            show_status(_bar(state) if state.kind == "downloading" else "loading the model …")
     finally:
-        passing()
+        show_status()
     return model.state()
 
 
@@ -315,7 +304,7 @@ def _bar(state: State) -> str:
 @semantic.command("use")
 @click.argument("model", metavar="DIRECTORY|NAME")
 @click.option("--name", help="What a directory's model is called; else as its configuration says.")
-@as_json
+@json_option
 def use(model: str, name: str | None, json: bool) -> int:
     """Use another model: one in a directory, or one that fastembed knows by NAME.
 
@@ -338,11 +327,11 @@ def use(model: str, name: str | None, json: bool) -> int:
             values = {"model": model, "path": "", "dimension": _width(model)}
         config.change(home, **values)
     if json:
-        out_json(values)
-        return DONE
-    out(f"{bold(str(values['model']))} is used from now on: {home / config.NAME}")
-    note("`aiaml semantic migrate` gives all memories new vectors at once")
-    return DONE
+        echo_json(values)
+        return EXIT_OK
+    echo(f"{bold(str(values['model']))} is used from now on: {home / config.NAME}")
+    notify("`aiaml semantic migrate` gives all memories new vectors at once")
+    return EXIT_OK
 
 
 def _tried(folder: Path, name: str, settings: Config) -> dict[str, Any]:
@@ -392,11 +381,11 @@ def _width(name: str) -> int:
             "pip install 'aiaml-server[semantic]' (not on Python 3.15 yet)"
         ) from error
     except AiamlError as error:
-        raise Ended(f"{name} is no directory here, and {error}", USAGE) from error
+        raise Exit(f"{name} is no directory here, and {error}", EXIT_USAGE) from error
 
 
 @semantic.command("migrate")
-@as_json
+@json_option
 def migrate(json: bool) -> int:
     """Give all memories vectors of the model in use, those that have none first.
 
@@ -416,16 +405,16 @@ def migrate(json: bool) -> int:
                 raise Unavailable(state.why)
         try:
             for done, left in memories.embed(outdated=True, told=warnings):
-                passing(f"embedding: {done:,} of {done + left:,} memories")
+                show_status(f"embedding: {done:,} of {done + left:,} memories")
         finally:
-            passing()
+            show_status()
         if json:
-            out_json({"embedded": done, "left": 0, "model": memories.config.model})
+            echo_json({"embedded": done, "left": 0, "model": memories.config.model})
         else:
-            out(f"{plural(done, 'memory', 'memories')} got a vector of {memories.config.model}")
+            echo(f"{plural(done, 'memory', 'memories')} got a vector of {memories.config.model}")
         for warning in warnings:
-            note(warning)
-    return REFUSED if warnings else DONE
+            notify(warning)
+    return EXIT_FAILED if warnings else EXIT_OK
 
 
 # --- memories -------------------------------------------------------------------------------------
@@ -434,8 +423,8 @@ def migrate(json: bool) -> int:
 def _shown(memory: Memory, more: str = "") -> None:
     about = f"{memory.id}  {memory.priority}  {memory.updated_at[:10]}"
     tags = f"  {' '.join(f'#{tag}' for tag in memory.tags)}" if memory.tags else ""
-    out(f"{bold(about)}{dim(tags)}{dim(more)}")
-    out(f"    {one_line(memory.content, width() - 4)}")
+    echo(f"{bold(about)}{dim(tags)}{dim(more)}")
+    echo(f"    {truncate(memory.content, terminal_width() - 4)}")
 
 
 def filtered(verb: Callable[..., int]) -> Callable[..., int]:
@@ -453,7 +442,7 @@ def filtered(verb: Callable[..., int]) -> Callable[..., int]:
 @click.argument("words", nargs=-1, required=True)
 @click.option("--limit", metavar="N", type=click.IntRange(1, 50), help="At most so many.")
 @filtered
-@as_rows
+@rows_options
 def search(words: Sequence[str], limit: int | None, data: str, **wanted: Any) -> int:
     """Find memories by meaning and words.
 
@@ -480,21 +469,21 @@ def search(words: Sequence[str], limit: int | None, data: str, **wanted: Any) ->
         if data:
             hits = [{**asdict(each.memory), "score": each.score} for each in found.hits]
             whole = {"memories": hits, "meaning": found.meaning, "warnings": found.warnings}
-            out_rows(hits, data, whole)
+            echo_rows(hits, data, whole)
         else:
             for each in found.hits:
                 _shown(each.memory, f"  {each.score:.2f}{'  weak' if each.weak else ''}")
             for warning in found.warnings:
-                note(warning)
+                notify(warning)
             if not found.hits:
-                note("Nothing was found.")
-        return DONE if found.hits else NOTHING
+                notify("Nothing was found.")
+        return EXIT_OK if found.hits else EXIT_NOTHING
 
 
 @semantic.command("list")
 @click.option("--limit", metavar="N", type=click.IntRange(1, 200), default=20, show_default=True)
 @filtered
-@as_rows
+@rows_options
 def list_(limit: int, data: str, **wanted: Any) -> int:
     """List memories, the newest first.
 
@@ -509,22 +498,22 @@ def list_(limit: int, data: str, **wanted: Any) -> int:
         if data:
             memories_ = list(map(asdict, page.memories))
             whole = {"memories": memories_, "total": page.total, "warnings": page.warnings}
-            out_rows(memories_, data, whole)
-            return DONE
+            echo_rows(memories_, data, whole)
+            return EXIT_OK
         for each in page.memories:
             _shown(each)
         for warning in page.warnings:
-            note(warning)
+            notify(warning)
         if page.total > len(page.memories):
-            note(dim(f"{len(page.memories)} of {page.total:,}; --limit shows more"))
+            notify(dim(f"{len(page.memories)} of {page.total:,}; --limit shows more"))
         if not page.total:
-            note("There are no memories." if filters == Filters() else "Nothing was found.")
-        return DONE if page.total else NOTHING
+            notify("There are no memories." if filters == Filters() else "Nothing was found.")
+        return EXIT_OK if page.total else EXIT_NOTHING
 
 
 @semantic.command("show")
 @click.argument("id")
-@as_json
+@json_option
 def show(id: str, json: bool) -> int:
     """Show a memory: what it says, and what is known of it.
 
@@ -535,8 +524,8 @@ def show(id: str, json: bool) -> int:
     with _opened() as memories:
         memory = memories.get(id)
     if json:
-        out_json(asdict(memory))
-        return DONE
+        echo_json(asdict(memory))
+        return EXIT_OK
     known = {
         "tags": ", ".join(memory.tags),
         "category": memory.category,
@@ -546,13 +535,13 @@ def show(id: str, json: bool) -> int:
         "used": plural(memory.access_count, "time") if memory.access_count else None,
         "vector": memory.embedding_model or "none yet",
     }
-    out(bold(f"{memory.id}  {memory.priority}"))
+    echo(bold(f"{memory.id}  {memory.priority}"))
     for name, value in known.items():
         if value:
-            out(f"{dim(f'{name}:')} {value}")
-    out()
-    out(memory.content)
-    return DONE
+            echo(f"{dim(f'{name}:')} {value}")
+    echo()
+    echo(memory.content)
+    return EXIT_OK
 
 
 @semantic.command("add")
@@ -561,7 +550,7 @@ def show(id: str, json: bool) -> int:
 @click.option("--priority", type=click.Choice(PRIORITIES, case_sensitive=False))
 @click.option("--category", metavar="WORD", help="A word for its kind.")
 @click.option("--scope", type=click.Choice(SCOPES), help="Where; else in the project, if any.")
-@as_json
+@json_option
 def add(content: str | None, json: bool, **given: Any) -> int:
     """Store a memory: CONTENT, or what comes from standard input.
 
@@ -581,7 +570,7 @@ def add(content: str | None, json: bool, **given: Any) -> int:
 @click.option("--tag", "tags", metavar="TAG", multiple=True, help="In place of those it has.")
 @click.option("--priority", type=click.Choice(PRIORITIES, case_sensitive=False))
 @click.option("--category", metavar="WORD", help="A word for its kind; '' takes it away.")
-@as_json
+@json_option
 def edit(id: str, content: str | None, tags: Sequence[str], json: bool, **given: Any) -> int:
     """Change a memory: its text, tags, priority or category.
 
@@ -610,23 +599,25 @@ def _piped() -> str:
 
 def _stored(stored: Stored, json: bool) -> int:
     if json:
-        out_json({"memory": asdict(stored.memory), "undo": stored.change,
+        echo_json({"memory": asdict(stored.memory), "undo": stored.change,
                   "warnings": stored.warnings})  # fmt: skip
-        return DONE
+        return EXIT_OK
     _shown(stored.memory)
     for each in stored.similar:
-        note(f"resembles {each.memory.id}: {one_line(each.memory.content, width() - 30)}")
+        notify(
+            f"resembles {each.memory.id}: {truncate(each.memory.content, terminal_width() - 30)}"
+        )
     for warning in stored.warnings:
-        note(warning)
+        notify(warning)
     if stored.change:
-        note(f"`aiaml semantic undo {stored.change}` takes it back")
-    return DONE
+        notify(f"`aiaml semantic undo {stored.change}` takes it back")
+    return EXIT_OK
 
 
 @semantic.command("forget")
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
-@yes
-@as_json
+@yes_option
+@json_option
 def forget(ids: Sequence[str], yes: bool, json: bool) -> int:
     """Delete memories for good; no byte of them stays in the databases or their backups.
 
@@ -644,20 +635,20 @@ def forget(ids: Sequence[str], yes: bool, json: bool) -> int:
                 try:
                     _shown(memories.get(each))
                 except (NotFound, Damaged):
-                    out(f"{bold(each)}  deleted, or damaged")
+                    echo(f"{bold(each)}  deleted, or damaged")
             confirm(f"Delete {plural(len(names), 'memory', 'memories')} for good?")
         for each in names:
             memories.forget(each)
     if json:
-        out_json({"forgotten": names})
+        echo_json({"forgotten": names})
     else:
-        out(f"forgotten: {', '.join(names)}")
-    return DONE
+        echo(f"forgotten: {', '.join(names)}")
+    return EXIT_OK
 
 
 @semantic.command("history")
 @click.argument("id", required=False)
-@as_rows
+@rows_options
 def history(id: str | None, data: str) -> int:
     """List what was changed, merged and deleted in the last 30 days, the newest first.
 
@@ -669,22 +660,22 @@ def history(id: str | None, data: str) -> int:
     with _opened() as memories:
         found = memories.history(id)
     if data:
-        out_rows([each._asdict() for each in found], data)
-        return DONE if found else NOTHING
+        echo_rows([each._asdict() for each in found], data)
+        return EXIT_OK if found else EXIT_NOTHING
     for each in found:
-        out(f"{bold(each.id)}  {each.at[:16].replace('T', ' ')}  {each.act}  {each.memory_id}")
+        echo(f"{bold(each.id)}  {each.at[:16].replace('T', ' ')}  {each.act}  {each.memory_id}")
         for before in filter(
             None, (each.was if each.act in ("update", "undo") else None, *each.removed)
         ):
-            out(dim(f"    {one_line(str(before.get('content')), width() - 4)}"))
+            echo(dim(f"    {truncate(str(before.get('content')), terminal_width() - 4)}"))
     if not found:
-        note("Nothing was changed in the last 30 days.")
-    return DONE if found else NOTHING
+        notify("Nothing was changed in the last 30 days.")
+    return EXIT_OK if found else EXIT_NOTHING
 
 
 @semantic.command("undo")
 @click.argument("change", required=False)
-@as_json
+@json_option
 def undo(change: str | None, json: bool) -> int:
     """Take a change back: the last one, a memory's last one, or the one that `history` names.
 
@@ -701,19 +692,19 @@ def undo(change: str | None, json: bool) -> int:
         newest = next(iter(memories.history(again[0].id)), None) if again else None
     redo = newest.id if newest and newest.act == "undo" else None
     if json:
-        out_json({"memories": list(map(asdict, again)), "undo": redo})
-        return DONE
-    out(f"Undone; {plural(len(again), 'memory', 'memories')} as before:")
+        echo_json({"memories": list(map(asdict, again)), "undo": redo})
+        return EXIT_OK
+    echo(f"Undone; {plural(len(again), 'memory', 'memories')} as before:")
     for each in again:
         _shown(each)
     if redo:
-        note(f"`aiaml semantic undo {redo}` brings back what that took away")
-    return DONE
+        notify(f"`aiaml semantic undo {redo}` brings back what that took away")
+    return EXIT_OK
 
 
 @semantic.command("backup")
 @click.option("--list", "listed", is_flag=True, help="List those that there are; make none.")
-@as_rows
+@rows_options
 def backup(listed: bool, data: str) -> int:
     """Copy the databases into `backups` beside each; a server does so once a day.
 
@@ -731,20 +722,20 @@ def backup(listed: bool, data: str) -> int:
                 backups.make(each)
         found = [(each.name, path) for each in there for path in backups.made(each)]
     if data:
-        out_rows([{"scope": name, "file": str(path)} for name, path in found], data)
-        return DONE if found else NOTHING
+        echo_rows([{"scope": name, "file": str(path)} for name, path in found], data)
+        return EXIT_OK if found else EXIT_NOTHING
     for name, path in found:
-        out(f"{name:8}  {path.name.removeprefix('db-')}  {path}")
+        echo(f"{name:8}  {path.name.removeprefix('db-')}  {path}")
     if not found:
-        note("There are no backups yet.")
-    return DONE if found else NOTHING
+        notify("There are no backups yet.")
+    return EXIT_OK if found else EXIT_NOTHING
 
 
 @semantic.command("restore")
 @click.argument("scope", type=click.Choice(SCOPES))
 @click.argument("day", required=False)
-@yes
-@as_json
+@yes_option
+@json_option
 def restore(scope: str, day: str | None, yes: bool, json: bool) -> int:
     """Put a backup in the place of a database: the newest, or that of DAY.
 
@@ -763,18 +754,18 @@ def restore(scope: str, day: str | None, yes: bool, json: bool) -> int:
             confirm(f"Put a backup in the place of {database.path}?")
         taken, aside = backups.restore(database, day or "")
     if json:
-        out_json({"backup": str(taken), "before": str(aside) if aside else None})
-        return DONE
-    out(f"restored from {taken.name.removeprefix('db-')}: {database.path}")
+        echo_json({"backup": str(taken), "before": str(aside) if aside else None})
+        return EXIT_OK
+    echo(f"restored from {taken.name.removeprefix('db-')}: {database.path}")
     if aside:
-        note(f"what was there is {aside}; delete it once all is well")
-    return DONE
+        notify(f"what was there is {aside}; delete it once all is well")
+    return EXIT_OK
 
 
 @semantic.command("export")
 @click.argument("target", metavar="FILE.jsonl|DIRECTORY")
 @filtered
-@as_json
+@json_option
 def export(target: str, json: bool, **wanted: Any) -> int:
     """Write memories out: as lines of JSON, or as markdown files into a directory; - for stdout.
 
@@ -791,13 +782,13 @@ def export(target: str, json: bool, **wanted: Any) -> int:
         found = list(memories.every(Filters(**wanted), warnings))
     portable = [as_file(each, _uid(each)) for each in found]
     for warning in warnings:
-        note(warning)
+        notify(warning)
     if not found:
-        note("There are no memories like that; nothing was written.")
-        return REFUSED if warnings else NOTHING
+        notify("There are no memories like that; nothing was written.")
+        return EXIT_FAILED if warnings else EXIT_NOTHING
     try:
         if target == "-":
-            out_bytes(line_of(each).encode() for each in portable)
+            echo_bytes(line_of(each).encode() for each in portable)
         elif target.lower().endswith(".jsonl"):
             data = "".join(map(line_of, portable)).encode()
             replace_atomic(Path(target).resolve(), data, 0o600)
@@ -807,12 +798,12 @@ def export(target: str, json: bool, **wanted: Any) -> int:
             for each in portable:
                 replace_atomic(directory / each.file_name, format_file(each).encode(), 0o600)
     except OSError as error:
-        raise Ended(f"cannot write {target}: {error.strerror or error}", REFUSED) from error
+        raise Exit(f"cannot write {target}: {error.strerror or error}", EXIT_FAILED) from error
     if json:
-        out_json({"memories": len(found), "target": target, "warnings": warnings})
+        echo_json({"memories": len(found), "target": target, "warnings": warnings})
     elif target != "-":
-        note(f"Wrote {plural(len(found), 'memory', 'memories')} to {target}.")
-    return REFUSED if warnings else DONE
+        notify(f"Wrote {plural(len(found), 'memory', 'memories')} to {target}.")
+    return EXIT_FAILED if warnings else EXIT_OK
 
 
 def _uid(memory: Memory) -> str:
@@ -821,7 +812,7 @@ def _uid(memory: Memory) -> str:
 
 
 @semantic.command("sync")
-@as_json
+@json_option
 def sync(json: bool) -> int:
     """Exchange your memories with your other machines, as files that `aiaml sync` carries.
 
@@ -841,20 +832,20 @@ def sync(json: bool) -> int:
     with _opened() as memories:
         result = exchange(memories, Store(base))
     if json:
-        out_json({"directory": str(base), **result.done, "skipped": result.skipped})
-        return REFUSED if result.skipped else DONE
+        echo_json({"directory": str(base), **result.done, "skipped": result.skipped})
+        return EXIT_FAILED if result.skipped else EXIT_OK
     told = ", ".join(f"{count:,} {what}" for what, count in sorted(result.done.items()))
-    out(f"{told or 'all was the same'}: {base / 'files'}")
+    echo(f"{told or 'all was the same'}: {base / 'files'}")
     for each in result.skipped:
-        note(each)
-    return REFUSED if result.skipped else DONE
+        notify(each)
+    return EXIT_FAILED if result.skipped else EXIT_OK
 
 
 @semantic.command("import")
 @click.argument("paths", metavar="[FILE|DIRECTORY]...", nargs=-1)
 @click.option("--dry-run", is_flag=True, help="Show what would be imported; store nothing.")
-@yes
-@as_json
+@yes_option
+@json_option
 def import_(paths: Sequence[str], dry_run: bool, yes: bool, json: bool) -> int:
     """Import markdown: sections, items of lists, decision records (ADR).
 
@@ -888,7 +879,7 @@ def import_(paths: Sequence[str], dry_run: bool, yes: bool, json: bool) -> int:
         asks = not (json or yes or dry_run)
         if dry_run or asks:
             if json:
-                out_json(
+                echo_json(
                     {
                         "candidates": [each.fields() for each in preview.candidates],
                         "skipped": [each._asdict() for each in preview.skipped],
@@ -900,43 +891,43 @@ def import_(paths: Sequence[str], dry_run: bool, yes: bool, json: bool) -> int:
                     tags = " ".join(f"#{tag}" for tag in draft.tags)
                     day = (draft.created or "")[:10]
                     about = f"{draft.priority or 'NORMAL'}  {day}"
-                    out(f"{bold(each.path + at)}  {about}  {dim(tags)}")
-                    out(f"    {one_line(draft.content, width() - 4)}")
+                    echo(f"{bold(each.path + at)}  {about}  {dim(tags)}")
+                    echo(f"    {truncate(draft.content, terminal_width() - 4)}")
                 if len(new) > _SHOWN:
-                    note(f"and {len(new) - _SHOWN:,} more; `--dry-run --json` shows all")
+                    notify(f"and {len(new) - _SHOWN:,} more; `--dry-run --json` shows all")
         if not json:
             _passed_over(preview, memories)
         if dry_run:
             already = len(preview.candidates) - len(new)
-            note(
+            notify(
                 f"{plural(len(new), 'memory', 'memories')} would be imported, {already:,} are there"
             )
-            return DONE if new else NOTHING
+            return EXIT_OK if new else EXIT_NOTHING
         if asks and new:
             confirm(f"Import {plural(len(new), 'memory', 'memories')}?")
         done = importing.run(memories, preview, _told)
     if json:
         skipped = [each._asdict() for each in done.skipped]
-        out_json({"imported": list(done.ids), "already": done.already, "skipped": skipped})
+        echo_json({"imported": list(done.ids), "already": done.already, "skipped": skipped})
     else:
-        out(
+        echo(
             f"{plural(len(done.ids), 'memory', 'memories')} imported,"
             f" {done.already:,} were there already"
         )
-    return DONE if done.ids else NOTHING
+    return EXIT_OK if done.ids else EXIT_NOTHING
 
 
 def _passed_over(preview: importing.Preview, memories: Memories) -> None:
     """Say what is to be known, of which files nothing is taken, or that there are none."""
     for warning in preview.warnings:
-        note(warning)
+        notify(warning)
     for path, reason in preview.skipped[:_SHOWN]:
-        note(f"{path}: {reason}")
+        notify(f"{path}: {reason}")
     if len(preview.skipped) > _SHOWN:
-        note(f"and {len(preview.skipped) - _SHOWN:,} more are passed over")
+        notify(f"and {len(preview.skipped) - _SHOWN:,} more are passed over")
     if not (preview.candidates or preview.skipped):
         where = f"in {memories.project} nor named: MEMORY.md, NOTES.md, ADR-*.md, .claude/*.md"
-        note(f"There is no file to import, neither {where}")
+        notify(f"There is no file to import, neither {where}")
 
 
 def _told(found: Sequence[importing.Candidate]) -> Iterator[importing.Candidate]:
@@ -944,7 +935,7 @@ def _told(found: Sequence[importing.Candidate]) -> Iterator[importing.Candidate]
     try:
         yield from progress(found, "importing", many=20)
     except (GeneratorExit, KeyboardInterrupt):
-        note("broken off; what was imported stays, and the next run imports the rest")
+        notify("broken off; what was imported stays, and the next run imports the rest")
         raise
 
 
@@ -952,7 +943,7 @@ def _told(found: Sequence[importing.Candidate]) -> Iterator[importing.Candidate]
 
 
 @semantic.command("doctor")
-@as_rows
+@rows_options
 def doctor(data: str) -> int:
     """Examine the databases, the settings and the model.
 
@@ -967,16 +958,16 @@ def doctor(data: str) -> int:
       aiaml semantic doctor
     """
     found = list(checks(os.environ))
-    worst = {"ok": DONE, "warning": NOTHING, "error": REFUSED}
+    worst = {"ok": EXIT_OK, "warning": EXIT_NOTHING, "error": EXIT_FAILED}
     if data:
-        out_rows([each.fields() for each in found], data)
+        echo_rows([each.fields() for each in found], data)
     else:
         colours = {"ok": "green", "warning": "yellow", "error": "red"}
         for each in found:
-            out(f"{styled(each.level, colours[each.level])}  {each.check}: {each.found}")
+            echo(f"{styled(each.level, colours[each.level])}  {each.check}: {each.found}")
             if each.remedy:
-                out(f"    {each.remedy}")
-    return max((worst[each.level] for each in found), default=DONE)
+                echo(f"    {each.remedy}")
+    return max((worst[each.level] for each in found), default=EXIT_OK)
 
 
 @semantic.command("hook")
@@ -990,11 +981,11 @@ def hook(event: str) -> int:
     try:
         given = json_.loads(sys.stdin.buffer.read(_MOST_INPUT))
         if isinstance(given, dict) and (said := hooks.answer(event, given, os.environ)):
-            out(said)
+            echo(said)
     except Exception as error:  # noqa: BLE001 (anything that may be broken)
         with suppress(Exception):
             logs.record(place.home(), "hook", error)
-    return DONE
+    return EXIT_OK
 
 
 semantic.add_command(install_hooks)

@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from aiaml_server.toolsets.sessions.document import Document
-from aiaml_server.toolsets.sessions.failures import DiskError, Faulty, InvalidDate, Refused
+from aiaml_server.toolsets.sessions.failures import DiskError, Faulty, InvalidDate, ToolError
 from aiaml_server.toolsets.sessions.history import logs_at, lost
 from aiaml_server.toolsets.sessions.place import (
     DIRECTORY,
@@ -29,7 +29,7 @@ from aiaml_server.toolsets.sessions.schema import (
     summary_problems,
     unreadable,
 )
-from aiaml_server.toolsets.warning import leak_in
+from aiaml_server.toolsets.warning import find_leak
 
 
 class Checked(NamedTuple):
@@ -84,7 +84,7 @@ def check_against(path: str | os.PathLike[str], revision: str) -> Iterator[Check
                 now = Place(str(root), agent).read(f"{LOGS}/{file.name}")
             except DiskError:
                 raise
-            except Refused as error:
+            except ToolError as error:
                 yield Checked(root / file, [Remark(1, str(error))])
             else:
                 is_kept = now is None and _is_renamed(root, agent, file.name, before)
@@ -97,7 +97,7 @@ def _is_renamed(root: Path, agent: str, name: str, before: bytes) -> bool:
     header = document.find(HEADER)
     end = document.body(header)[1] if header else 0
     for other in agents(root):
-        with suppress(Refused):
+        with suppress(ToolError):
             now = Place(str(root), other).read(f"{LOGS}/{name}")
             wanted = before[:end].replace(agent.encode(), other.encode()) + before[end:]
             if now is not None and not any(lost(wanted, now, "")):
@@ -112,7 +112,7 @@ def _check_agent(root: Path, agent: str, check_secrets: bool) -> Iterator[tuple[
         schema, remarks = _check_schema(place)
     except DiskError:
         raise
-    except Refused as error:
+    except ToolError as error:
         yield "", [Remark(1, str(error))]
         return
     yield SCHEMA, remarks
@@ -156,12 +156,12 @@ def _check_file(
         return [Remark(1, "its name must be a real date, as in 2025-01-20.md")]
     except Faulty as error:
         return [Remark(error.line, error.why)]
-    except Refused as error:
+    except ToolError as error:
         return [Remark(1, str(error))]
 
 
 def _said_of_all(document: Document, *, check_secrets: bool) -> list[Remark]:
     """Return what there is to say of any file: the first secret, and what nobody sees."""
-    leak = leak_in(document.data, check=check_secrets)
+    leak = find_leak(document.data, check=check_secrets)
     secret = [Remark(leak.line, f"this seems to hold {leak.kind}")] if leak else []
     return [*secret, *hidden(document.data.decode("utf-8-sig", "replace"))]

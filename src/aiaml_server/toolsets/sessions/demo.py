@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from aiaml_server.terminal import out
+from aiaml_server.terminal import echo
 from aiaml_server.toolsets.sessions.memory import AgentMemory
 
 
@@ -16,23 +16,25 @@ def demo() -> int:
         (root / ".git").mkdir()
         (root / ".git" / "HEAD").write_text("ref: refs/heads/main\n", encoding="ascii")
         memory = AgentMemory(str(root), "aristotle")
-        out('start_session(agent_name="aristotle", date="2025-01-20")')
+        echo('start_session(agent_name="aristotle", date="2025-01-20")')
         started = memory.start("2025-01-20")
-        out(f"  -> created: {started.created}")
+        echo(f"  -> created: {started.created}")
         for section, content in (
             ("Context", "- Project: the shop's prices"),
             ("Decisions", "- Prices are kept in cents: rounding lost money twice."),
             ("Next Actions", "- Ada converts the old orders."),
         ):
-            out(f'append_entry(section="{section}", content="{content}")')
+            echo(f'append_entry(section="{section}", content="{content}")')
             memory.append(section, content, "2025-01-20")
-        out('update_summary(section="Decisions", mode="append", content="- Money is in cents.")')
+        echo('update_summary(section="Decisions", mode="append", content="- Money is in cents.")')
         memory.update("Decisions", "- Money is in cents.", "append")
-        out()
+        echo()
         for path in (Path(started.file), Path(started.file).parents[1] / "_summary.md"):
-            out(f"{path.relative_to(root).as_posix()}:")
+            echo(f"{path.relative_to(root).as_posix()}:")
             for line in path.read_text(encoding="utf-8").splitlines():
-                out(f"    {line}".rstrip())
-            out()
-        out("These are files of the repository: git shows each change, and a person decides on it.")
+                echo(f"    {line}".rstrip())
+            echo()
+        echo(
+            "These are files of the repository: git shows each change, and a person decides on it."
+        )
     return 0

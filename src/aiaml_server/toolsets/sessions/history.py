@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from aiaml_server.toolsets.failures import beginning
+from aiaml_server.toolsets.failures import shorten
 from aiaml_server.toolsets.git import ask
 from aiaml_server.toolsets.sessions.failures import DiskError, NotARepository
 from aiaml_server.toolsets.sessions.place import DIRECTORY, LOGS, MAX_FILE
@@ -31,7 +31,7 @@ def logs_at(root: Path, revision: str) -> Iterator[tuple[str, bytes]]:
     commit = ask_git(root, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
     if commit is None:
         raise NotARepository(
-            f"git knows no {beginning(revision)!r} here; in CI the checkout needs the history, "
+            f"git knows no {shorten(revision)!r} here; in CI the checkout needs the history, "
             "such as `fetch-depth: 0`"
         )
     name = (ask_git(root, "merge-base", "HEAD", commit.decode().strip()) or commit).decode().strip()

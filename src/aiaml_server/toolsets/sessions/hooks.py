@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from aiaml_server.toolsets.failures import beginning
+from aiaml_server.toolset import HookInput
+from aiaml_server.toolsets.failures import shorten
 from aiaml_server.toolsets.sessions import MANIFEST
 from aiaml_server.toolsets.sessions.document import Document
 from aiaml_server.toolsets.sessions.memory import AgentMemory
@@ -18,13 +19,13 @@ _SUMMARY = 500  # characters
 _LEFT = 300  # of each section
 
 
-def at_start(place: str, _file: str) -> Iterator[dict[str, str]]:
+def at_start(given: HookInput) -> Iterator[str]:
     """Yield the summary, and each section of the newest log that holds what is open.
 
     They are of the agent that the settings name, or of the only one that the repository has.
     """
-    root = top_of(place)
-    values = MANIFEST.values(os.environ)
+    root = top_of(given.directory)
+    values = MANIFEST.read_settings(os.environ)
     named = [values["AIAML_SESSIONS_AGENT"]] if values["AIAML_SESSIONS_AGENT"] else agents(root)
     if len(named) != 1:
         return
@@ -32,13 +33,13 @@ def at_start(place: str, _file: str) -> Iterator[dict[str, str]]:
     summary = Document(memory.summary().text.encode())
     said = " ".join(_entries(summary, section.text) for section in summary.sections).strip()
     if said:
-        yield {"agent": named[0], "summary": beginning(said, _SUMMARY)}
+        yield f"summary of {named[0]}: {shorten(said, _SUMMARY)}"
     for day in memory.place.dates()[:1]:
         log = Document(memory.place.read(memory.place.log(day)) or b"")
         for section in log.sections:
             left = _entries(log, section.text)
             if left and section.text.casefold().startswith(OPEN):
-                yield {"log": day, "section": section.text, "open": beginning(left, _LEFT)}
+                yield f"log of {day}, {section.text}: {shorten(left, _LEFT)}"
 
 
 def _entries(document: Document, name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from aiaml_server.toolsets.failures import beginning
+from aiaml_server.toolsets.failures import shorten
 from aiaml_server.toolsets.sessions.document import Document, objection
 from aiaml_server.toolsets.sessions.driver import UNKNOWN, is_lacking
 from aiaml_server.toolsets.sessions.failures import (
@@ -24,7 +24,7 @@ from aiaml_server.toolsets.sessions.schema import (
     summary_problems,
     unreadable,
 )
-from aiaml_server.toolsets.warning import secret_in
+from aiaml_server.toolsets.warning import secret_warning
 
 MODES = ("append", "replace")
 MAX_CONTENT = 1024 * 1024  # characters
@@ -157,7 +157,7 @@ class AgentMemory:
     def update(self, section: str, content: str, mode: str) -> Written:
         """Append to a section of the summary, or replace what it holds; all else stays."""
         if mode not in MODES:
-            raise InvalidMode(f"mode {beginning(mode)!r} must be one of {', '.join(MODES)}")
+            raise InvalidMode(f"mode {shorten(mode)!r} must be one of {', '.join(MODES)}")
         if mode == "append" or content.strip():  # in the place of all, nothing may stand
             _check_content(content)
         with self.place.writing():
@@ -188,7 +188,7 @@ class AgentMemory:
     def _said_of(self, content: str) -> list[str]:
         """Return what the agent should know of a content that is taken, and of its own name."""
         unseen = [f"line {each.line} of the content: {each.what}" for each in hidden(content)]
-        return secret_in(self.place.agent, content, check=self._check_secrets) + unseen
+        return secret_warning(self.place.agent, content, check=self._check_secrets) + unseen
 
     def _schema(self) -> Schema:
         data = self.place.read(SCHEMA)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular
-from aiaml_server.toolsets.failures import refused
+from aiaml_server.toolsets.failures import disk_error
 from aiaml_server.toolsets.sessions.blocks import ITEMS, entries
 from aiaml_server.toolsets.sessions.document import Document
 from aiaml_server.toolsets.sessions.failures import DiskError
@@ -45,7 +45,7 @@ def bring_together(base: Path, ours: Path, theirs: Path) -> bool:
     except MalformedFile as error:
         raise DiskError(f"{ours}: {error}") from error
     except OSError as error:
-        raise refused(ours, error) from error
+        raise disk_error(ours, error) from error
     labels = ("-L", "ours", "-L", "base", "-L", "theirs")
     names = (str(each.absolute()) for each in (ours, base, theirs))
     return ask_git(Path.cwd(), "merge-file", *labels, *names) is not None

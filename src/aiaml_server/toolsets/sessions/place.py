@@ -13,11 +13,11 @@ from contextlib import contextmanager, suppress
 from datetime import date, datetime
 from pathlib import Path
 
-from aiaml_server.errors import MalformedFile, Nowhere
-from aiaml_server.files import Lock, own_directory, read_regular, sync_directory
+from aiaml_server.errors import MalformedFile, NoStateDirectory
+from aiaml_server.files import Lock, make_own_directory, read_regular, sync_directory
 from aiaml_server.storage.derived import state_directory
-from aiaml_server.toolsets.failures import beginning, refused
-from aiaml_server.toolsets.owners import foreign
+from aiaml_server.toolsets.failures import disk_error, shorten
+from aiaml_server.toolsets.owners import foreign_owner
 from aiaml_server.toolsets.sessions.failures import (
     Busy,
     DiskError,
@@ -97,7 +97,7 @@ def agents(root: Path) -> list[str]:
 
 
 def _shown(text: str) -> str:
-    return ascii(beginning(text))
+    return ascii(shorten(text))
 
 
 def git_directory(root: Path) -> Path | None:
@@ -153,7 +153,7 @@ class Place:
         below = (*DIRECTORY, agent, LOGS)
         self._below = ["/".join(below[:count]) for count in range(1, len(below) + 1)]
         named = any(os.path.realpath(each) == str(self.root) for each in roots)
-        if not named and (whose := foreign(self.root, (".git", *self._below))):
+        if not named and (whose := foreign_owner(self.root, (".git", *self._below))):
             raise OutsideRepository(whose)
         self.directory = self.root.joinpath(*DIRECTORY, agent)
         self.shown = Path(root).joinpath(*DIRECTORY, agent)
@@ -191,7 +191,7 @@ class Place:
             except FileNotFoundError:
                 return
             except OSError as error:
-                raise refused(each, error) from error
+                raise disk_error(each, error) from error
             if _is_link(status):
                 raise OutsideRepository(f"{each} is a link; it could lead outside")
             if not stat.S_ISDIR(status.st_mode):
@@ -218,7 +218,7 @@ class Place:
         except MalformedFile as error:
             raise MalformedLog(name, 1, str(error)) from error
         except OSError as error:
-            raise refused(name, error) from error
+            raise disk_error(name, error) from error
 
     def log_names(self) -> list[str]:
         """Return the names of what lies where logs do and is markdown, below the directory."""
@@ -227,7 +227,7 @@ class Place:
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            raise refused(LOGS, error) from error
+            raise disk_error(LOGS, error) from error
         return sorted(f"{LOGS}/{each}" for each in names if each.endswith(".md"))
 
     def dates(self) -> list[str]:
@@ -250,7 +250,7 @@ class Place:
         with Lock(self._lock()).held(LOCK_SECONDS) as hold:
             if hold.problem:
                 raise DiskError(f"{self.agent}: {hold.problem}") from hold.problem
-            if not hold.had:
+            if not hold.acquired:
                 raise Busy(f"another process writes for {self.agent}; try again")
             self._check_links()
             self._check_case()
@@ -270,12 +270,12 @@ class Place:
         with suppress(OSError):
             status = dot.lstat()
             if stat.S_ISDIR(status.st_mode) and not _is_link(status):
-                own_directory(dot / "aiaml-sessions")
+                make_own_directory(dot / "aiaml-sessions")
                 return dot / "aiaml-sessions" / name
         try:
             place = state_directory() / "sessions"
-            own_directory(place)
-        except (Nowhere, OSError) as error:
+            make_own_directory(place)
+        except (NoStateDirectory, OSError) as error:
             raise DiskError(f"no place for a lock: {error}") from error
         return place / name
 
@@ -299,7 +299,7 @@ class Place:
                 sync_directory(each.parent)
             replace(path, data)
         except OSError as error:
-            raise refused(name, error) from error
+            raise disk_error(name, error) from error
 
     def write_new(self, files: Mapping[str, bytes]) -> None:
         """Put files in place that are not there yet: all of them, or none.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from aiaml_server.toolsets.failures import beginning
+from aiaml_server.toolsets.failures import shorten
 from aiaml_server.toolsets.sessions.blocks import Heading
 from aiaml_server.toolsets.sessions.document import Document
 from aiaml_server.toolsets.sessions.failures import InvalidSchema, MalformedLog
@@ -139,11 +139,11 @@ class Schema:
         place = {name: number for number, name in enumerate(self.order)}
         last = -1
         for each in document.sections:
-            name = beginning(each.text)
+            name = shorten(each.text)
             if each.text not in place:
                 yield Remark(each.line, f"the section {name!r} is not in the schema")
             elif place[each.text] < last:
-                before = beginning(self.order[last])
+                before = shorten(self.order[last])
                 what = f"the section {name!r} must stand before {before!r}"
                 yield Remark(each.line, what)
             last = max(last, place.get(each.text, -1))
@@ -162,7 +162,7 @@ class Schema:
             name, _, said = item.partition(":")
             field = _without_hint(name.strip())
             if field in found:
-                yield Remark(line, f"the header has the field {beginning(field)!r} twice")
+                yield Remark(line, f"the header has the field {shorten(field)!r} twice")
             found[field] = line, said.strip()
         known = {"Agent Name": agent, "Date": date, "Session ID": f"{agent}-{date}"}
         for field, value in known.items():
@@ -174,7 +174,7 @@ class Schema:
             line, said = found[field]
             if said != value:
                 yield Remark(
-                    line, f"the header says {field} {beginning(said)!r}; it must be {value!r}"
+                    line, f"the header says {field} {shorten(said)!r}; it must be {value!r}"
                 )
 
     @cached_property
@@ -227,7 +227,7 @@ def _version(document: Document) -> str:
     """Return the version that the first heading names; empty if it names none."""
     title = next(iter(document.headings), None)
     found = _VERSION.search(title.text) if title and title.level == 1 else None
-    return beginning(found[1]).lower() if found else ""
+    return shorten(found[1]).lower() if found else ""
 
 
 def _heading_problems(document: Document) -> Iterator[Remark]:
@@ -237,7 +237,7 @@ def _heading_problems(document: Document) -> Iterator[Remark]:
         if not each.text:
             yield Remark(each.line, "the section has no name")
         elif each.text in seen:
-            yield Remark(each.line, f"the section {beginning(each.text)!r} is there twice")
+            yield Remark(each.line, f"the section {shorten(each.text)!r} is there twice")
         seen.add(each.text)
     for each in [each for each in document.headings if each.level == 1][1:]:
         yield Remark(each.line, "this is a second title")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from aiaml_server.errors import InvalidSetting, Refused
-from aiaml_server.toolset import Variable
+from aiaml_server.errors import InvalidSetting, ToolError
+from aiaml_server.toolset import Setting
 from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 
@@ -25,7 +25,7 @@ def _agent(variable: str, value: str) -> str:
 
     try:
         return check_agent(value) if value else ""
-    except Refused as error:
+    except ToolError as error:
         raise InvalidSetting(variable, f"is {value!r}: {error}") from error
 
 
@@ -37,17 +37,25 @@ def _root(variable: str, value: str) -> str:
 
 
 VARIABLES = (
-    Variable(
+    Setting(
         "AIAML_REPOSITORIES",
         "",
         _roots,
         "the only directories below which repositories are touched, separated as in PATH",
     ),
-    Variable(
-        "AIAML_SESSIONS_AGENT", "", _agent, "the agent's name, where a call names none", told=True
+    Setting(
+        "AIAML_SESSIONS_AGENT",
+        "",
+        _agent,
+        "the agent's name, where a call names none",
+        changes_tools=True,
     ),
-    Variable(
-        "AIAML_SESSIONS_REPO", "", _root, "the repository, where a call names none", told=True
+    Setting(
+        "AIAML_SESSIONS_REPO",
+        "",
+        _root,
+        "the repository, where a call names none",
+        changes_tools=True,
     ),
     CHECK_SECRETS,
 )

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from aiaml_server import __version__
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular
-from aiaml_server.toolsets.failures import refused
-from aiaml_server.toolsets.owners import foreign
+from aiaml_server.toolsets.failures import disk_error
+from aiaml_server.toolsets.owners import foreign_owner
 from aiaml_server.toolsets.sessions.driver import ATTRIBUTES, DRIVER, asked_for
 from aiaml_server.toolsets.sessions.failures import DiskError, OutsideRepository
 from aiaml_server.toolsets.writing import replace
@@ -110,7 +110,7 @@ def plan(root: Path, check: str | None) -> Plan:
         DiskError: one cannot be read.
     """
     names = (ATTRIBUTES, PRE_COMMIT, WORKFLOW, *GUIDES)
-    if whose := foreign(root, (".git", *names)):
+    if whose := foreign_owner(root, (".git", *names)):
         raise OutsideRepository(whose)
     found = Plan([], [])
     attributes = _read(root, ATTRIBUTES)
@@ -142,7 +142,7 @@ def write(root: Path, parts: list[Part]) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             replace(path, part.data)
         except OSError as error:
-            raise refused(part.name, error) from error
+            raise disk_error(part.name, error) from error
 
 
 def _add_hook(found: Plan, config: bytes | None) -> None:
@@ -212,4 +212,4 @@ def _read(root: Path, name: str) -> bytes | None:
     except MalformedFile as error:
         raise DiskError(f"{name}: {error}") from error
     except OSError as error:
-        raise refused(name, error) from error
+        raise disk_error(name, error) from error

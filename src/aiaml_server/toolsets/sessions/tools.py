@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from aiaml_server.errors import Refused
+from aiaml_server.errors import ToolError
 from aiaml_server.toolset import Resource, Tool, Toolset
 from aiaml_server.toolsets.answering import PLAIN, Failure, Whole, tool
 from aiaml_server.toolsets.sessions.memory import AgentMemory
@@ -152,7 +152,7 @@ def build(values: Mapping[str, Any]) -> Toolset:
         check_secrets=values["AIAML_CHECK_SECRETS"],
     )
     told = Readable(usual["repo_root"], values["AIAML_REPOSITORIES"])
-    reads = {"reads": True, "repeatable": True}
+    reads = {"read_only": True, "idempotent": True}
 
     def made(call: Callable[..., Any], words: str, shape: type, **hints: bool) -> Tool:
         return tool(calls.with_usual(call), words, shape, RULES, **hints)
@@ -161,10 +161,10 @@ def build(values: Mapping[str, Any]) -> Toolset:
         instructions=INSTRUCTIONS,
         brief=BRIEF,
         tools=(
-            made(calls.start_session, START_SESSION, Started, repeatable=True),
+            made(calls.start_session, START_SESSION, Started, idempotent=True),
             made(calls.append_entry, APPEND_ENTRY, Appended),
             made(calls.read_summary, READ_SUMMARY, Summary, **reads),
-            made(calls.update_summary, UPDATE_SUMMARY, Updated, destroys=True),
+            made(calls.update_summary, UPDATE_SUMMARY, Updated, destructive=True),
             made(calls.list_sessions, LIST_SESSIONS, Sessions, **reads),
         ),
         resources=(
@@ -174,7 +174,7 @@ def build(values: Mapping[str, Any]) -> Toolset:
                 "What lasts of an agent's sessions.",
                 told.summary,
                 "text/markdown",
-                listed=told.summaries,
+                list_names=told.summaries,
             ),
             Resource(
                 "session-log://{agent}/{date}",
@@ -182,7 +182,7 @@ def build(values: Mapping[str, Any]) -> Toolset:
                 "An agent's log of a day.",
                 told.log,
                 "text/markdown",
-                listed=told.logs,
+                list_names=told.logs,
             ),
         ),
     )
@@ -325,10 +325,10 @@ class Readable:
 
     def _places(self) -> Iterator[Place]:
         """Yield the agents' places; none where there is no repository, or it is not to be read."""
-        with suppress(Refused):
+        with suppress(ToolError):
             root = self._top()
             for agent in agents(Path(root)):
-                with suppress(Refused):
+                with suppress(ToolError):
                     yield Place(root, agent, self._roots)
 
     def _top(self) -> str:

@@ -4,36 +4,35 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from aiaml_server.errors import Refused
+from aiaml_server.errors import ToolError
 from aiaml_server.format.invisible import marked_line
 from aiaml_server.terminal import (
-    DONE,
-    NOTHING,
-    USAGE,
-    Ended,
-    as_json,
-    as_rows,
+    EXIT_NOTHING,
+    EXIT_OK,
+    EXIT_USAGE,
+    Exit,
     bold,
     confirm,
     dim,
-    note,
-    out,
-    out_command,
-    out_json,
-    out_rows,
+    echo,
+    echo_ci_command,
+    echo_json,
+    echo_rows,
+    json_option,
+    notify,
     plural,
+    rows_options,
     styled,
-    wrapped,
-    yes,
+    wrap,
+    yes_option,
 )
-from aiaml_server.toolset import Finding, Note
+from aiaml_server.toolset import Finding
 from aiaml_server.toolsets.failures import annotation
 from aiaml_server.toolsets.sessions import MANIFEST
 from aiaml_server.toolsets.warning import CHECK_SECRETS
@@ -56,7 +55,7 @@ def sessions() -> None:
 
 @sessions.command("list")
 @PATHS
-@as_rows
+@rows_options
 def list_(paths: Sequence[str], data: str) -> int:
     """List the session logs of repositories, newest first.
 
@@ -72,17 +71,17 @@ def list_(paths: Sequence[str], data: str) -> int:
     found = list(_logs(paths, refusals))
     found.sort(key=lambda each: (each["date"], each["agent"]), reverse=True)
     for refusal in refusals:
-        note(wrapped(marked_line(refusal), 4, err=True))
-    code = USAGE if refusals else DONE
+        notify(wrap(marked_line(refusal), 4, err=True))
+    code = EXIT_USAGE if refusals else EXIT_OK
     if data:
-        out_rows(found, data)
+        echo_rows(found, data)
         return code
     wide = max((len(each["agent"]) for each in found), default=0)
     for each in found:
         name = f"{each['agent']:{wide}}"
-        out(wrapped(f"{bold(each['date'])}  {name}  {dim(_shown(each['file']))}", 4))
+        echo(wrap(f"{bold(each['date'])}  {name}  {dim(_shown(each['file']))}", 4))
     if not found and not refusals:
-        note("There are no session logs: an agent starts one with start_session.")
+        notify("There are no session logs: an agent starts one with start_session.")
     return code
 
 
@@ -95,7 +94,7 @@ def _logs(paths: Sequence[str], refusals: list[str]) -> Iterator[dict[str, Any]]
             try:
                 place = Place(str(root), agent)
                 dates = place.dates()
-            except Refused as error:
+            except ToolError as error:
                 refusals.append(f"{agent}: {error}")
                 continue
             for date in dates:
@@ -109,7 +108,7 @@ def _logs(paths: Sequence[str], refusals: list[str]) -> Iterator[dict[str, Any]]
 @click.option(
     "--in", "path", metavar="PATH", default=".", help="The repository, or anything in it."
 )
-@as_json
+@json_option
 def show(agent: str, date: str | None, path: str, json: bool) -> None:
     """Show an agent's log of a date, or its summary.
 
@@ -126,16 +125,16 @@ def show(agent: str, date: str | None, path: str, json: bool) -> None:
         place = Place(str(root), agent)
         name = place.log(check_date(date)) if date else SUMMARY
         data = place.read(name)
-    except Refused as error:
-        raise Ended(str(error), USAGE) from error
+    except ToolError as error:
+        raise Exit(str(error), EXIT_USAGE) from error
     file = place.shown / name
     if data is None:
-        raise Ended(f"there is no {_shown(file)}; `aiaml sessions list` shows what there is")
+        raise Exit(f"there is no {_shown(file)}; `aiaml sessions list` shows what there is")
     text = data.decode("utf-8", "replace")
     if json:
-        out_json({"agent": agent, "date": date, "file": str(file), "text": text})
+        echo_json({"agent": agent, "date": date, "file": str(file), "text": text})
     else:
-        out(text.removesuffix("\n"))
+        echo(text.removesuffix("\n"))
 
 
 @sessions.command("check")
@@ -151,7 +150,7 @@ def show(agent: str, date: str | None, path: str, json: bool) -> None:
     type=click.Choice(["text", "github", "json"]),
     help="How problems are shown: github is for its annotations.",
 )
-@as_rows
+@rows_options
 def check_(paths: Sequence[str], against: str | None, form: str | None, data: str) -> int:
     """Check every log, summary and schema; a line for each problem.
 
@@ -188,22 +187,22 @@ def check_(paths: Sequence[str], against: str | None, form: str | None, data: st
         for file, remark in found:
             name = _shown(file).replace(os.sep, "/")
             what = marked_line(remark.what)
-            out_command(annotation(remark.level, what, file=name, line=remark.line))
-        return NOTHING if problems else DONE
+            echo_ci_command(annotation(remark.level, what, file=name, line=remark.line))
+        return EXIT_NOTHING if problems else EXIT_OK
     if data or form == "json":
         rows = [{"path": str(file), **remark._asdict()} for file, remark in found]
-        out_rows(rows, data or "json")
-        return NOTHING if problems else DONE
+        echo_rows(rows, data or "json")
+        return EXIT_NOTHING if problems else EXIT_OK
     for file, remark in found:
         mark = "" if remark.level == "error" else styled(f"{remark.level}: ", "yellow")
-        out(wrapped(f"{_shown(file)}:{remark.line}: {mark}{marked_line(remark.what)}", 4))
+        echo(wrap(f"{_shown(file)}:{remark.line}: {mark}{marked_line(remark.what)}", 4))
     _note_unasked(roots if files else ())
     if problems:
-        note(f"{plural(problems, 'problem')} in {plural(len(files), 'file')}.")
-        return NOTHING
+        notify(f"{plural(problems, 'problem')} in {plural(len(files), 'file')}.")
+        return EXIT_NOTHING
     state = "no problem" if found else "all in order"
-    note(f"{plural(len(files), 'file')}, {state}." if files else "There is nothing to check.")
-    return DONE
+    notify(f"{plural(len(files), 'file')}, {state}." if files else "There is nothing to check.")
+    return EXIT_OK
 
 
 def _note_unasked(roots: Iterable[Path]) -> None:
@@ -213,7 +212,7 @@ def _note_unasked(roots: Iterable[Path]) -> None:
     for root in roots:
         if not asked_for(root):
             where = f" {_shown(root)}" if root != Path.cwd() else ""
-            note(
+            notify(
                 "Two branches that log on one day conflict when they are merged; "
                 f"`aiaml sessions setup{where}` has git keep both."
             )
@@ -226,7 +225,7 @@ def _note_unasked(roots: Iterable[Path]) -> None:
     type=click.Choice(["github", "pre-commit", "none"]),
     help="What checks the logs; else pre-commit where the repository uses it, or GitHub.",
 )
-@yes
+@yes_option
 def setup(path: str, check: str | None, yes: bool) -> int:
     """Prepare a repository for agents on several branches, after asking.
 
@@ -255,12 +254,14 @@ def setup(path: str, check: str | None, yes: bool) -> int:
     if not has:
         _located(check_configuration, root)
     for part in parts:
-        out(bold(f"{part.name}:" if (root / part.name).exists() else f"{part.name}, which is new:"))
+        echo(
+            bold(f"{part.name}:" if (root / part.name).exists() else f"{part.name}, which is new:")
+        )
         for line in part.added.splitlines():
-            out(f"    {line}".rstrip())
-        out()
+            echo(f"    {line}".rstrip())
+        echo()
     if not has:
-        out(f"{bold('git config')}, of this clone: what git asks to merge these files\n")
+        echo(f"{bold('git config')}, of this clone: what git asks to merge these files\n")
     if not yes and not (has and not parts):
         files = plural(len(parts), "file") if parts else "git's configuration"
         confirm(f"Write {files} in {_shown(root)}?")
@@ -268,14 +269,14 @@ def setup(path: str, check: str | None, yes: bool) -> int:
     if not has:
         _located(tell, root)
     for each in by_hand:
-        out(each)
+        echo(each)
     if parts:
         names = " ".join(part.name for part in parts)
-        note(f"Written. Commit it: git add {names}")
-        note("In each clone, `aiaml sessions setup` has git ask this program to merge.")
+        notify(f"Written. Commit it: git add {names}")
+        notify("In each clone, `aiaml sessions setup` has git ask this program to merge.")
     elif not by_hand:
-        note("All of it is there already." if has else "This clone is set up.")
-    return NOTHING if by_hand else DONE
+        notify("All of it is there already." if has else "This clone is set up.")
+    return EXIT_NOTHING if by_hand else EXIT_OK
 
 
 @sessions.command("merge")
@@ -299,12 +300,12 @@ def merge(base: str, ours: str, theirs: str) -> int:
 
     whole = _located(lambda name: bring_together(Path(base), Path(name), Path(theirs)), ours)
     if (size := Path(ours).stat().st_size) > MAX_FILE:
-        raise Ended(
+        raise Exit(
             f"{_shown(ours)}: both sides together have {size:,} bytes, and a file has at most "
             f"{MAX_FILE:,}; shorten it, or move entries into the log of another date",
             MARKED,
         )
-    return DONE if whole else MARKED
+    return EXIT_OK if whole else MARKED
 
 
 def _located(function: Any, path: str) -> Any:
@@ -315,8 +316,8 @@ def _located(function: Any, path: str) -> Any:
     """
     try:
         return function(path)
-    except Refused as error:
-        raise Ended(str(error), USAGE) from error
+    except ToolError as error:
+        raise Exit(str(error), EXIT_USAGE) from error
 
 
 def _shown(path: str | os.PathLike[str]) -> str:
@@ -333,37 +334,13 @@ def _shown(path: str | os.PathLike[str]) -> str:
 
 def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Say which repositories agents may touch, and whether those that are named are in order."""
-    variable = MANIFEST.variables[0]
-    values = MANIFEST.values(environ)
+    variable = MANIFEST.settings[0]
+    values = MANIFEST.read_settings(environ)
     roots = [*values[variable.name], *filter(None, [values["AIAML_SESSIONS_REPO"]])]
     if not values[variable.name]:
         yield Finding("sessions", "ok", f"any repository ({variable.name} is not set)")
     for root in roots:
         yield _root_finding(variable.name, Path(root), values["AIAML_CHECK_SECRETS"])
-
-
-def notes(environ: Mapping[str, str]) -> Iterator[Note]:
-    """Yield the summaries and logs of a repository: the one that is named, or around us."""
-    from aiaml_server.toolsets.sessions.place import SUMMARY, Place, agents, top_of  # noqa: PLC0415
-
-    try:
-        root = top_of(environ.get("AIAML_SESSIONS_REPO") or ".")
-    except Refused:
-        return
-    found = []
-    for agent in agents(root):
-        with suppress(Refused):  # `aiaml sessions check` says which, and why
-            place = Place(str(root), agent)
-            names = [(place.log(date), date) for date in place.dates()]
-            for name, date in [(SUMMARY, ""), *names]:
-                if data := place.read(name):
-                    facts = [
-                        ("Agent", agent),
-                        ("File", (place.shown / name).relative_to(root).as_posix()),
-                    ]
-                    title = f"{agent}, {date}" if date else f"Summary of {agent}"
-                    found.append(Note(f"{agent}/{name}", _read(data, title), date, facts))
-    yield from sorted(found, key=lambda each: (not each.made, each.made), reverse=True)
 
 
 def _read(data: bytes, title: str) -> str:
@@ -393,7 +370,7 @@ def _root_finding(variable: str, root: Path, check_secrets: bool) -> Finding:
     try:
         checked = check(root, check_secrets=check_secrets)
         remarks = [remark for _, remarks in checked for remark in remarks]
-    except Refused as error:
+    except ToolError as error:
         return Finding("sessions", "error", f"{root}: {error}", "make it readable")
     if count := sum(each.level == "error" for each in remarks):
         remedy = f"`aiaml sessions check {root}` names each"

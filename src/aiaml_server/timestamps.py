@@ -1,0 +1,188 @@
+"""Timestamps: read ISO 8601 texts, and format them for files and for people.
+
+A timestamp is a number of microseconds since 1970 in UTC, so that it can be compared and stored.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from datetime import date, datetime, timedelta, timezone
+
+__all__ = [
+    "EPOCH",
+    "format_age",
+    "format_elapsed",
+    "format_minute",
+    "format_timestamp",
+    "is_timestamp",
+    "now",
+    "now_micros",
+    "parse_range",
+    "parse_timestamp",
+    "parse_timestamp_or_age",
+    "range_end",
+    "to_local",
+    "to_utc",
+]
+
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_MICROSECOND = timedelta(microseconds=1)
+# `datetime.fromisoformat` accepts more with each version of Python. Files must read alike on all.
+_ISO = re.compile(
+    r"(\d{4}-\d\d-\d\d)"
+    r"(?:[T ](\d\d:\d\d)(:\d\d)?(?:[.,](\d{1,9}))?[ ]?(Z|z|[+-]\d\d(?::?\d\d)?)?)?"
+)
+_YEAR_OR_MONTH = re.compile(r"(\d{4})(?:-(\d\d))?")
+_AGE = re.compile(r"(\d{1,5})([mhdw])")
+_AGE_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_DAY_SECONDS = 86400
+
+
+def now() -> datetime:
+    """Return the current time in UTC."""
+    return datetime.now(timezone.utc)
+
+
+def now_micros() -> int:
+    """Return the current time in microseconds since 1970."""
+    return (now() - EPOCH) // _MICROSECOND
+
+
+def is_timestamp(text: str) -> bool:
+    """Return whether a text has the form of an ISO 8601 date or time."""
+    return bool(_ISO.fullmatch(text))
+
+
+def parse_timestamp(text: str) -> int | None:
+    """Parse an ISO 8601 date or time into microseconds; return None if it is none.
+
+    A time without an offset is local time. A date without a time is its first moment.
+    """
+    match = _ISO.fullmatch(text.strip())
+    if not match:
+        return None
+    day, minute, second, fraction, offset = match.groups()
+    micros = (fraction or "").ljust(6, "0")[:6]
+    time = f"{minute or '00:00'}{second or ':00'}.{micros}{_format_offset(offset)}"
+    try:
+        parsed = datetime.fromisoformat(f"{day}T{time}")
+        if parsed.tzinfo is None:
+            parsed = parsed.astimezone(timezone.utc)
+        return (parsed - EPOCH) // _MICROSECOND
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _format_offset(offset: str | None) -> str:
+    """Write an offset from UTC as Python 3.10 reads it: `+02:00`, or empty for local time."""
+    if not offset:
+        return ""
+    if offset in "Zz":
+        return "+00:00"
+    digits = offset[1:].replace(":", "").ljust(4, "0")
+    return f"{offset[0]}{digits[:2]}:{digits[2:]}"
+
+
+def parse_range(text: str) -> tuple[int, int] | None:
+    """Return the first and last microsecond of a year, month, day or time; None for other texts."""
+    text = text.strip()
+    period = _YEAR_OR_MONTH.fullmatch(text)
+    try:
+        if period:
+            year, month = int(period[1]), int(period[2] or 12)
+            first = date(year, int(period[2] or 1), 1)
+            return _day_range(first, date(year, month, monthrange(year, month)[1]))
+        if is_timestamp(text) and len(text) == len("2026-11-27"):
+            return _day_range(date.fromisoformat(text), date.fromisoformat(text))
+    except ValueError:
+        return None
+    moment = parse_timestamp(text)
+    return None if moment is None else (moment, moment)
+
+
+def _day_range(first: date, last: date) -> tuple[int, int] | None:
+    begin = _parse_local(f"{first}T00:00")
+    end = _parse_local(f"{last}T23:59:59.999999")
+    return None if begin is None or end is None else (begin, end)
+
+
+def _parse_local(text: str) -> int | None:
+    """Parse a local time; in the calendar's first and last hours, read it as UTC."""
+    moment = parse_timestamp(text)
+    return parse_timestamp(f"{text}Z") if moment is None else moment
+
+
+def range_end(text: str) -> int | None:
+    """Return the last microsecond of an ISO 8601 date or time; None for other texts."""
+    parsed = parse_range(text) if is_timestamp(text.strip()) else None
+    return parsed[1] if parsed else None
+
+
+def parse_timestamp_or_age(text: str) -> int | None:
+    """Parse a date or time, or an age such as "90m", "12h", "7d" or "2w"; None for other texts."""
+    age = _AGE.fullmatch(text.strip())
+    if not age:
+        return parse_timestamp(text)
+    delta = timedelta(**{_AGE_UNITS[age[2]]: int(age[1])})
+    return (now() - delta - EPOCH) // _MICROSECOND
+
+
+def to_utc(micros: int) -> datetime | None:
+    """Return a timestamp as a time in UTC; None outside the years 1 to 9999."""
+    try:
+        return EPOCH + timedelta(microseconds=micros)
+    except OverflowError:
+        return None
+
+
+def to_local(micros: int) -> datetime | None:
+    """Return a timestamp as a local time; None where the system's calendar has none."""
+    time = to_utc(micros)
+    try:
+        return time and time.astimezone()
+    except (OverflowError, ValueError, OSError):  # OSError: Windows, before 1970
+        return None
+
+
+def format_timestamp(micros: int, timespec: str = "microseconds") -> str:
+    """Format a timestamp as files have it; 1970 for one outside the calendar.
+
+    Args:
+        micros: microseconds since 1970.
+        timespec: the smallest unit to write, as `datetime.isoformat` names it.
+    """
+    return (to_utc(micros) or EPOCH).isoformat(timespec=timespec)
+
+
+def format_minute(text: str) -> str:
+    """Format a timestamp in local time to the minute; return other texts unchanged."""
+    micros = parse_timestamp(text)
+    local = None if micros is None else to_local(micros)
+    return local.isoformat(" ")[:16] if local else text
+
+
+def format_age(text: str) -> str:
+    """Format a timestamp in at most 10 characters: "3 h ago", or its day after 30 days."""
+    micros = parse_timestamp(text)
+    if micros is None:
+        return text
+    seconds = (now_micros() - micros) // 1_000_000
+    if not 0 <= seconds < 30 * _DAY_SECONDS:
+        return format_minute(text)[:10]
+    for unit, length in (("d", _DAY_SECONDS), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds // length} {unit} ago"
+    return "now"
+
+
+def format_elapsed(micros: int | None) -> str:
+    """Format how long ago a timestamp was: "3 minutes ago"; "never" for None."""
+    if micros is None:
+        return "never"
+    seconds = (now_micros() - micros) // 1_000_000
+    for unit, length in (("day", _DAY_SECONDS), ("hour", 3600), ("minute", 60)):
+        if seconds >= length:
+            count = seconds // length
+            return f"{count:,} {unit}{'' if count == 1 else 's'} ago"
+    return "a moment ago"
