@@ -22,9 +22,9 @@ OURS = (sys.executable, "-c", "import sys; sys.argv[0] = 'aiaml'; from aiaml_ser
 PASS = (sys.executable, "-c", "pass")
 LINES = (
     "--version", "--help", "help list", "list", "show ID", "show ID --raw", "search dinner",
-    "stats", "history ID", "log", "restore ID --help", "status", "toolsets",
+    "stats", "history ID", "log", "restore ID --help", "status",
     "export --to -", "remember x -u y -t z", "remember x -u y -t z, without sync",
-    "install --list", "completion bash", "doctor files", "list --help", "import --help",
+    "install --list", "doctor files", "list --help", "import --help",
     "remember --help", "web --help", "rm",
 )  # fmt: skip
 

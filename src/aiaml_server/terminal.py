@@ -83,26 +83,14 @@ class Exit(AiamlError):  # noqa: N818 (it need not be an error)
         self.code = code
 
 
-json_option = click.option("--json", "json", is_flag=True, help="Print JSON, for programs.")
+_JSON = "Print JSON, for programs."
+json_option = click.option("--json", "json", is_flag=True, help=_JSON)
 """The option `--json` of a verb."""
 
 
-def _form(context: click.Context, option: click.Parameter, value: bool) -> None:
-    """Note which one of two flags was given."""
-    said = context.params.setdefault("data", "")
-    if value and said:
-        raise Exit("--json and --csv exclude each other", EXIT_USAGE)
-    context.params["data"] = option.name if value else said
-
-
 def rows_options(verb: Verb) -> Verb:
-    """Give a verb that answers in rows `--json` and `--csv`: `data` is "json", "csv" or empty."""
-    for name, told in (
-        ("--csv", "Print CSV, for a spreadsheet."),
-        ("--json", "Print JSON, for programs."),
-    ):
-        verb = click.option(name, is_flag=True, expose_value=False, callback=_form, help=told)(verb)
-    return verb
+    """Give a verb that answers in rows `--json`: `data` is "json" or empty."""
+    return click.option("--json", "data", flag_value="json", default="", help=_JSON)(verb)
 
 
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
@@ -144,13 +132,9 @@ def echo_ci_command(text: str) -> None:
 
 
 def echo_rows(rows: Iterable[Mapping[str, Any]], data: str, whole: Any = None) -> None:
-    """Print rows as `as_rows` says: as one JSON document, of more than them, or as CSV in UTF-8."""
-    if data == "json":
-        echo_json([*rows] if whole is None else whole)
-        return
-    from aiaml_server.format.spreadsheet import as_csv  # noqa: PLC0415 (most answers are none)
-
-    echo_bytes([as_csv(rows).encode()])
+    """Print rows as one JSON document, or a document of more than them."""
+    del data
+    echo_json([*rows] if whole is None else whole)
 
 
 def echo_bytes(data: Iterable[bytes]) -> None:

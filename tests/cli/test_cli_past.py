@@ -19,6 +19,7 @@ from aiaml_server.files import Lock
 from aiaml_server.settings import hide_password
 from aiaml_server.sync import Status, once
 from aiaml_server.sync.command import GitFailed
+from aiaml_server.sync.guard import keep_local
 from aiaml_server.sync.problem import problem_of
 from aiaml_server.web.past import Past
 from machine import Machine, append, commit_by_hand, git, settle
@@ -350,7 +351,7 @@ def test_restore_overwrites_nothing_that_is_kept_local(ada: Machine) -> None:
     ada.synced()
     append(ada.path(memory), "better")
     ada.synced()
-    assert aiaml(ada, "keep-local", memory.id).returncode == 0
+    keep_local(ada.base, memory.file_name)
     append(ada.path(memory), "for this machine alone")
     before = ada.path(memory).read_bytes()
     done = aiaml(ada, "restore", memory.id, "--yes")
@@ -362,7 +363,8 @@ def test_forget_says_that_git_lacks_what_was_kept_local(ada: Machine) -> None:
     """Of a memory that was edited since then, git has an earlier version only."""
     edited, as_it_was = ada.remember("hello"), ada.remember("else")
     ada.synced()
-    assert aiaml(ada, "keep-local", edited.id, as_it_was.id).returncode == 0
+    for each in (edited, as_it_was):
+        keep_local(ada.base, each.file_name)
     append(ada.path(edited), "for this machine alone")
     done = aiaml(ada, "forget", edited.id, as_it_was.id, "--yes")
     assert f"does not have the last version of {edited.file_name}: gone for good" in done.stdout

@@ -16,7 +16,6 @@ from test_transcripts import HERE, environment
 
 from aiaml_server.files import Lock
 from model_hub import serving
-from printed import completed
 from semantic_model import model_folder
 from waiting import wait_until
 
@@ -93,7 +92,7 @@ def test_a_note_fits_the_terminal_where_the_answer_is_piped(home: Path) -> None:
     os.close(theirs)
     said = os.read(ours, 4096).decode()
     os.close(ours)
-    assert said.splitlines() == ["1 of 5: `--page 2` shows the next, `--all`", "all of them."]
+    assert said.splitlines() == ["1 of 5: `--all` shows all of them."]
 
 
 def names(home: Path) -> list[str]:
@@ -110,52 +109,6 @@ def test_forgetting_asks_and_obeys(home: Path, answer: str, code: int, left: int
     terminal.type(answer)
     assert terminal.code() == code
     assert len(names(home)) == left
-
-
-@pytest.mark.parametrize(("columns", "term"), [("80", "xterm"), ("40", "dumb")])
-def test_picking_shows_narrows_and_forgets_by_number(home: Path, columns: str, term: str) -> None:
-    """A number stays a memory's, whatever is narrowed or forgotten; no key needs a raw terminal."""
-    terminal = Terminal(home, "list", "-i", "-n", "3", COLUMNS=columns, TERM=term)
-    steps = [
-        ("1 to 3 of 5.", ""),
-        ("4 to 5 of 5.", "VEGETARIAN marco"),
-        ("1 to 1 of 1.", "4"),
-        ("There is no 4 on this page.", "5"),
-        ("Enter: the list", ""),
-        ("1 to 1 of 1.", "f5"),
-        ("Forget 1 memory? [y/N]", "y"),
-        ("Forgot 1 memory.", "no such words"),
-        ("None of these has all", ""),
-        ("1 to 3 of 5.", "q"),
-    ]
-    for text, said in steps:
-        terminal.read_until(text)
-        if "Forget" not in text:
-            terminal.read_until("Which:")
-        shown, terminal.seen = terminal.seen, ""
-        assert max(map(len, plain(shown).splitlines())) <= int(columns)
-        terminal.type(f"{said}\n")
-    assert terminal.code() == 0
-    assert len(names(home)) == 4
-
-
-@pytest.mark.parametrize("key", ["\x1b\n", "q\n", "\x04"])
-def test_picking_from_a_search_edits_and_is_left(home: Path, key: str) -> None:
-    """Escape, q and Ctrl-D leave; what was edited stands in the list at once."""
-    script = """python "$TOOLS/change.py" chicken beef "$1" """
-    terminal = Terminal(home, "search", "-i", "dog", EDITOR=editor(home, script))
-    terminal.read_until("Which:")
-    terminal.type("e 1\n")
-    terminal.read_until("allergic to beef")
-    terminal.type(key)
-    assert terminal.code() == 0
-
-
-def test_picking_without_a_terminal_is_a_sentence(home: Path) -> None:
-    """Where nobody can be asked, nothing is listed either."""
-    done = completed([*AIAML, "list", "-i"], env=environment(home))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "aiaml: -i asks on a terminal, and there is none here\n"
 
 
 @pytest.mark.network
@@ -412,7 +365,7 @@ def code(home: Path) -> Path:
     "verb",
     [
         "citations list", "citations search prices", "citations verify", "citations get",
-        "citations graph", "toolsets", "sessions check", "compartments show", "compartments stats",
+        "citations graph", "sessions check", "compartments show", "compartments stats",
         "status", "stats", "show 0a1b", "install --list",
     ],
 )  # fmt: skip
@@ -457,7 +410,7 @@ def test_the_demo_breaks_between_words(home: Path) -> None:
 
 @pytest.mark.gate_cases(2)
 @pytest.mark.parametrize(
-    "words", ["--help", "import --help", "help search", "citations graph --help"]
+    "words", ["--help", "import --help", "search --help", "citations graph --help"]
 )
 def test_help_breaks_between_words(home: Path, words: str) -> None:
     """Examples, tables and options as well, on a narrow terminal; piped, an example is one line."""

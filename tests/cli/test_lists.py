@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -58,7 +54,7 @@ def test_rows_fit_the_terminal_and_pipes_get_all(tmp_path: Path) -> None:
     run("remember", LONG, *topics, "-u", "a person with a long name", "-a", "claude", **env)
     run("remember", "東京に住む。" * 40, "-t", "家", "-u", "花子", "-a", "クロード", **env)
     for width in (40, 59, 60, 80, 120, 200):
-        for words in (["list"], ["search", "claude", "東京", "--explain"], FORGET):
+        for words in (["list"], ["search", "claude", "東京"], FORGET):
             done = run(*words, **env, FORCE_TTY="1", COLUMNS=str(width), PYTHONUTF8="1")
             lines = done.stdout.removesuffix(WOULD).splitlines()
             assert lines and all(display_width(line) <= width for line in lines), done.stdout
@@ -84,9 +80,9 @@ def test_rows_fit_the_terminal_and_pipes_get_all(tmp_path: Path) -> None:
     assert [line.count("\t") for line in piped] == [5, 5]
     assert piped[1].split("\t")[2:4] == ["claude", "a person with a long name"]
     assert piped[1].endswith("allergic to 東京")
-    found = run("search", "allergic", "--as-agent", "--explain", "--json", **env, PYTHONUTF8="1")
+    found = run("search", "allergic", "--as-agent", "--json", **env, PYTHONUTF8="1")
     (hit,) = json.loads(found.stdout)
-    assert sum(part["points"] for part in hit["explanation"]) == hit["relevance_score"] == 2
+    assert hit["relevance_score"] == 2
 
 
 @pytest.mark.slow
@@ -95,17 +91,15 @@ def test_a_search_is_exact_about_how_many_there_are(tmp_path: Path) -> None:
     env = at(tmp_path / "m")
     fill(tmp_path, env)
     for words, shown, told in (
-        (["word"], 25, "25 of 43: `--page 2` shows the next, `--all` all of them."),
-        (["word", "--page", "2"], 18, "The last 18 of 43."),
+        (["word"], 25, "25 of 43: `--all` shows all of them."),
         (["word", "agent:cursor"], 15, ""),
-        (["word", "--agent", "claude", "-n", "3", "-p", "2"], 3, "4 to 6 of 28: `--page 3`"),
+        (["word", "--agent", "claude", "-n", "3"], 3, "3 of 28"),
         (["word", "--all"], 43, ""),
     ):
         done = run("search", *words, **env)
         assert len(done.stdout.splitlines()) == shown
         assert done.stderr.startswith(told) if told else not done.stderr
-    for words in (["search", "word", "-p", "9"], ["list", "-p", "9"], ["list", "user:bob"]):
-        assert run(*words, **env).returncode == 1
+    assert run("list", "user:bob", **env).returncode == 1
 
 
 def fill(directory: Path, env: dict[str, str]) -> None:
@@ -148,45 +142,3 @@ def test_what_a_filter_forgot_comes_back_as_a_whole(tmp_path: Path) -> None:
     assert run("import", str(target), "--yes", **elsewhere).returncode == 0
     for path in (tmp_path / "other" / "files").glob("*.md"):
         assert before[path.name] == path.read_bytes()
-
-
-ROWS = (
-    "list", "search =cmd", "show {id}", "log", "history {id}",
-    "toolsets", "install --list", "doctor files",
-)  # fmt: skip
-"""Verbs whose JSON is a list of objects."""
-
-
-@pytest.mark.slow
-def test_csv_has_a_line_for_each_row_that_json_has(tmp_path: Path) -> None:
-    """With the same fields, in UTF-8 in any locale; what a spreadsheet would calculate is text."""
-    env = at(tmp_path / "m", AIAML_ENABLE_SYNC="true", GIT_CONFIG_GLOBAL=os.devnull, LC_ALL="C")
-    evil = '=cmd|"/C calc"!A0\n- "x", 東京'
-    for content in (evil, "+1\u202e", evil):
-        done = run("remember", content, "-t", "a", "-t", "b", "-u", "@ann", "--json", **env)
-    memory_id = json.loads(done.stdout)["memory_id"]
-    for verb in ROWS:
-        words = verb.format(id=memory_id).split()
-        said, table = (run(*words, form, **env) for form in ("--json", "--csv"))
-        objects = json.loads(said.stdout)
-        rows = list(csv.DictReader(io.StringIO(table.stdout, newline="")))
-        assert (len(rows), len(rows) > 0) == (len(objects), True), (verb, table.stderr)
-        assert set(rows[0]) == {name for each in objects for name in each}, verb
-        assert not [text for row in rows for text in row.values() if text[:1] in "=+@" and text]
-    words = [sys.executable, "-m", "aiaml_server", "list", "--csv"]
-    data = subprocess.run(words, env=env, capture_output=True, check=True).stdout
-    assert data.count(b"\r\n") == 4  # RFC 4180
-    rows = list(csv.DictReader(io.StringIO(data.decode(), newline="")))
-    assert [row["content"] for row in rows] == [f"'{evil}", "'+1‹U+202E›", f"'{evil}"]
-    assert (rows[0]["topics"], rows[0]["user"]) == ("a, b", "'@ann")
-
-
-def test_csv_of_what_is_more_than_rows_is_its_table(tmp_path: Path) -> None:
-    """Counts of all kinds stand in one."""
-    env = at(tmp_path / "m")
-    run("remember", "Max", "-t", "dog", "-u", "ann", **env)
-    rows = list(csv.DictReader(io.StringIO(run("stats", "--csv", **env).stdout)))
-    assert [(row["of"], row["name"], row["memories"]) for row in rows][:3] == [
-        ("agent", "human", "1"), ("user", "ann", "1"), ("topic", "dog", "1"),
-    ]  # fmt: skip
-    assert rows[3]["of"] == "month"

@@ -285,7 +285,7 @@ def test_no_verb_waits_or_reaches_out(
     for line in (
         f"show {memory_id}", "list", "search needle", "stats", "remember x -t y",
         f"history {memory_id}", "log", "status", "doctor --offline disk files index sync",
-        "sync", "export --to -", f"keep-local {memory_id}", f"keep-local {memory_id} --undo",
+        "sync", "export --to -",
         f"import {lines} --yes", f"export --to {base / 'x.zip'}", f"import {base / 'x.zip'} --yes",
         f"forget --everywhere {memory_id} --dry-run", f"forget {memory_id} --yes",
         f"restore {memory_id}", "restore --since 1h",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aiaml_server.format.memory import Memory
-from aiaml_server.format.scorer import MAX_HITS, MAX_KEYWORD, clean, explained, fields, hit, rank
+from aiaml_server.format.scorer import MAX_HITS, MAX_KEYWORD, clean, fields, hit, rank
 
 
 def memory(
@@ -105,12 +105,6 @@ def test_the_score_is_the_formula(
     found = hit("x.md", of.id, of.timestamp, fields(of), clean(keywords))
     assert (found.relevance_score if found else 0) == expected
     assert (list(found.matching_keywords) if found else []) == matching
-    parts = explained(of, clean(keywords))
-    assert sum(part.points for part in parts) == expected
-    assert list(dict.fromkeys(part.keyword for part in parts)) == matching
-    for part in parts:
-        twice = 2 if part.field == "topics" else 1
-        assert part.points == twice * part.times + part.whole_words
 
 
 def test_the_answer_is_ordered_by_score_then_newest_then_name() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -27,12 +26,9 @@ from aiaml_server.terminal import (
     EXIT_USAGE,
     Exit,
     be_silent,
-    bold,
     configure_streams,
     echo,
-    echo_json,
     is_interactive,
-    json_option,
     notify,
     terminal_width,
     wrap,
@@ -41,7 +37,7 @@ from aiaml_server.terminal import (
 from aiaml_server.toolset import Manifest
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
+    pass
 
 ALL_SETTINGS = (*SETTINGS, *toolsets.SETTINGS, PAGER)
 
@@ -87,36 +83,17 @@ VERBS = {
     "log": ("history:log", "Show what came, changed and went lately, and from where."),
     "status": ("status:status", "Show how sync stands, and what to do where it fails."),
     "sync": ("status:sync", "Save what is new now, and exchange it with your other computers."),
-    "keep-local": ("keep_local:keep_local", "Keep memories on this computer: they travel no more."),
     "doctor": ("doctor:doctor", "Check everything, and say what to do."),
-    "toolsets": ("toolsets:toolsets", "List the toolsets that can be served, each with its tools."),
     "import": ("import_:import_", "Bring in memories and notes from other systems."),
     "export": ("export:export", "Write memories to one file, to keep, to read or to take along."),
     "install": ("install:install", "Connect AI clients, by an entry in their configuration files."),
     "uninstall": ("install:uninstall", "Take the entry out of AI clients' files again."),
-    "completion": ("completion:completion", "Print what makes a shell complete with the Tab key."),
     "demo": ("demo:demo", "Watch the tools at work, in a throw-away place."),
     "serve": ("app:serve_verb", "Serve one MCP client on standard input and output."),
-    "version": ("app:version", "Show the version, as `--version` does."),
-    "help": (
-        "app:help_",
-        "Show what a verb does, as its `--help` does; without a name, the verbs in short.",
-    ),
 }
 """Each verb, in the order that `--help` has them: where it is, imported only when used; and what it
 says of itself."""
 
-GROUPS = (
-    ("Every day", ("list", "search", "show", "remember", "edit", "forget", "web")),
-    ("What was", ("history", "restore", "log")),
-    ("How things stand", ("status", "sync", "doctor")),
-    ("Connecting", ("install", "uninstall", "demo", "toolsets")),
-    ("In and out", ("import", "export")),
-    ("More", ("stats", "keep-local", "completion")),
-)
-"""The verbs as a person meets them; those of the last group by their names alone."""
-
-_WORDS = "aiaml.words"
 _TWO_COLUMNS = 56  # what names and meanings need side by side
 
 
@@ -155,43 +132,20 @@ class Verbs(click.Group):
         """Return the names of the verbs, and of our toolsets that have some of their own."""
         return [*VERBS, *(each.name for each in _with_verbs())]
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
-        """Return a verb; a wrong name is answered with the one that was meant."""
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Return a verb, or None where there is none of that name."""
         if cmd_name in VERBS:
             module, _, function = VERBS[cmd_name][0].partition(":")
-            verb: click.Command = getattr(import_module(f".{module}", __package__), function)
-            if ctx.resilient_parsing:
-                from aiaml_server.cli.completion import teach  # noqa: PLC0415 (only the Tab key needs it)
-
-                return teach(verb)
-            return verb
-        if cmd_name not in toolsets.OWN and ctx.resilient_parsing:
-            return click.Command(cmd_name)  # the Tab key: nothing is known to follow it
+            command: click.Command = getattr(import_module(f".{module}", __package__), function)
+            return command
         try:
             manifest = toolsets.manifest(cmd_name)
         except LookupError:
-            manifest = None
-        if not (manifest and manifest.commands):
-            from aiaml_server.cli.misuse import no_verb  # noqa: PLC0415 (hardly ever needed)
-
-            raise click.UsageError(no_verb(cmd_name, self.list_commands(ctx)), ctx)
+            return None
+        if not manifest.commands:
+            return None
         group: click.Command = resolve_name(manifest.commands)
         return group
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Note what the verb is given: it decides whether a pager is wanted."""
-        ctx.meta[_WORDS] = args
-        return super().resolve_command(ctx, args)
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Offer the verbs, without importing any, and the options."""
-        from aiaml_server.cli.completion import offered  # noqa: PLC0415 (only the Tab key needs it)
-
-        verbs = [(name, summary) for name, (_, summary) in VERBS.items()]
-        verbs += [(each.name, each.summary) for each in _with_verbs()]
-        return [*offered(verbs, incomplete), *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the list of verbs, each with its sentence, and the toolsets that have some."""
@@ -230,8 +184,7 @@ _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_
     "names",
     metavar="NAME",
     multiple=True,
-    help="The toolset to serve, instead of remember, think and recall; can be"
-    " given several times. `aiaml toolsets` lists them.",
+    help="The toolset to serve, instead of remember, think and recall; can be given several times.",
 )
 @click.option(
     "--dir",
@@ -253,50 +206,8 @@ def aiaml(
     if not no_pager and is_interactive():
         from aiaml_server.cli.paging import PAGED, paged  # noqa: PLC0415 (a pipe needs none)
 
-        picks = any(re.fullmatch("-[a-z]*i|--pick", each) for each in context.meta[_WORDS])
-        if context.invoked_subcommand in PAGED and not picks:
+        if context.invoked_subcommand in PAGED:
             context.with_resource(paged())
-
-
-@click.command("help")
-@click.argument("words", metavar="[VERB]...", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="Every verb, setting and exit code.")
-@click.pass_context
-def help_(context: click.Context, words: Sequence[str], everything: bool) -> None:
-    """Show what a verb does, as its `--help` does; without a name, the verbs in short.
-
-    \b
-    Examples:
-      aiaml help
-      aiaml help --all
-      aiaml help search
-      aiaml help sessions check
-    """
-    if not words and not everything:
-        echo(in_short())
-        return
-    asked = context.find_root()
-    for word in words:
-        group = asked.command
-        verb = group.get_command(asked, word) if isinstance(group, click.Group) else None
-        if not verb:
-            raise click.UsageError(f"there is no verb {' '.join(words)!r}", asked)
-        asked = click.Context(verb, asked, word)
-    echo(asked.get_help())
-
-
-def in_short() -> str:
-    """Return the verbs of every day with a sentence, and the names of the others."""
-    lines = [HELP.partition("\n")[0], ""]
-    for title, names in GROUPS[:-1]:
-        lines.append(bold(title))
-        for name in names:
-            sentence = VERBS[name][1].partition(": ")[0].partition("; ")[0].rstrip(".")
-            lines.append(f"  {name:10} {sentence}")
-    lines.append(f"{bold(GROUPS[-1][0])}: {', '.join(GROUPS[-1][1])}")
-    lines.append(f"{bold('Of toolsets')}: {', '.join(each.name for each in _with_verbs())}")
-    lines.append("`aiaml VERB --help` tells of one, `aiaml help --all` of all.")
-    return "\n".join(wrap(line, 2) for line in lines)
 
 
 @click.command("serve")
@@ -311,22 +222,6 @@ def serve_verb(names: Sequence[str]) -> int:
     return serve(names)
 
 
-@click.command("version")
-@json_option
-def version(json: bool) -> None:
-    """Show the version, as `--version` does.
-
-    \b
-    Examples:
-      aiaml version
-      aiaml version --json
-    """
-    if json:
-        echo_json({"version": __version__})
-    else:
-        echo(f"aiaml-server {__version__}")
-
-
 def run(words: Sequence[str], name: str = "", group: str = "") -> int:
     """Run one command line; return the exit code.
 
@@ -338,8 +233,6 @@ def run(words: Sequence[str], name: str = "", group: str = "") -> int:
     name = name or program()
     configure_streams()
     if any(each.endswith("_COMPLETE") and each.startswith("_AIAML") for each in os.environ):
-        from aiaml_server.cli import completion  # noqa: PLC0415, F401 (knows one more shell)
-
         be_silent()
     try:
         code = _run(name, words, group)
@@ -358,9 +251,9 @@ def run(words: Sequence[str], name: str = "", group: str = "") -> int:
 def _run(name: str, words: Sequence[str], group: str) -> int:
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"  # no-color.org
     try:
-        verbs = aiaml.get_command(click.Context(aiaml), group) if group else aiaml
+        verbs = (aiaml.get_command(click.Context(aiaml), group) if group else None) or aiaml
         code = verbs.main(
-            list(words) or ["--help" if group else "help"],
+            list(words) or ["--help"],
             prog_name=name,
             standalone_mode=False,
             terminal_width=min(terminal_width(), 100) - 2,  # click's own never goes below 50
@@ -389,10 +282,7 @@ def _misused(name: str, error: click.ClickException) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):  # a toolset's name without a verb
         echo(error.format_message())
         return EXIT_OK
-    path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else name
-    from aiaml_server.cli.misuse import in_our_words  # noqa: PLC0415 (hardly ever needed)
-
-    _complain(name, f"{in_our_words(error)}; `{path} --help` tells more")
+    _complain(name, error.format_message())
     return EXIT_USAGE
 
 

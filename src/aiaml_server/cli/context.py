@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,3 +63,9 @@ def text_in(bank: MemoryBank, name: str) -> str | None:
     with suppress(FileNotFoundError, MalformedFile):
         return bank.text(name)
     return None
+
+
+def quoted(values: Iterable[str]) -> str:
+    """Return words as a shell takes them; an id in a file that others wrote may be any text."""
+    words = [shlex.quote(each) for each in values]
+    return " ".join(["--", *words] if any(each[0] == "-" for each in words) else words)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
 
 from aiaml_server.format.filters import WHEN
+from aiaml_server.terminal import dim, notify
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
@@ -21,44 +20,20 @@ def filtered(verb: Verb) -> Verb:
     return verb
 
 
-def paged(verb: Verb) -> Verb:
-    """Give a verb the options `limit page everything`, for `Part`, and `everywhere`."""
-    for option in reversed(_PAGES):
+def limited(verb: Verb) -> Verb:
+    """Give a verb the options `limit` and `everything`."""
+    for option in reversed(_LIMITS):
         verb = option(verb)
     return verb
 
 
-@dataclass(frozen=True)
-class Part:
-    """The part of what was found that a person wants to see."""
-
-    limit: int
-    page: int
-    everything: bool
-
-    @property
-    def first(self) -> int:
-        """How many are passed over."""
-        return 0 if self.everything else min((self.page - 1) * self.limit, sys.maxsize)
-
-    @property
-    def last(self) -> int | None:
-        """Before which it ends; None for all."""
-        return None if self.everything else min(self.first + self.limit, sys.maxsize)
-
-    def told(self, count: int, total: int) -> str:
-        """Say how many of all are shown, and how to see the others; empty where all are."""
-        if count == total:
-            return ""
-        if self.first + count >= total:
-            last = "" if count == 1 else f"{count:,} "
-            return f"The last {last}of {total:,}."
-        shown = f"{self.first + 1:,} to {self.first + count:,}" if self.first else f"{count:,}"
-        more = f"`--page {self.page + 1}` shows the next, `--all` all of them."
-        return f"{shown} of {total:,}: {more}"
+def tell_limit(count: int, total: int) -> None:
+    """Say how many of all are shown, where that is not all of them."""
+    if count < total:
+        notify(dim(f"{count:,} of {total:,}: `--all` shows all of them."))
 
 
-_PAGES = (
+_LIMITS = (
     click.option(
         "--limit",
         "-n",
@@ -66,12 +41,9 @@ _PAGES = (
         default=25,
         type=click.IntRange(1),
         show_default=True,
-        help="How many on a page.",
+        help="How many to show.",
     ),
-    click.option(
-        "--page", "-p", metavar="N", default=1, type=click.IntRange(1), help="Which page."
-    ),
-    click.option("--all", "everything", is_flag=True, help="All of them, without pages."),
+    click.option("--all", "everything", is_flag=True, help="All of them."),
 )
 _OPTIONS = (
     click.option("--agent", "-a", metavar="NAME", help="Only this agent's."),

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from aiaml_server.cli.context import opened
+from aiaml_server.cli.context import opened, quoted
 from aiaml_server.cli.filtering import filtered
 from aiaml_server.cli.rows import print_lines
 from aiaml_server.cli.show import fields, found_by, nothing
@@ -168,7 +167,7 @@ def _undo_of(kept: Mapping[str, Memory], twins: Collection[str], began: str) -> 
     ids = {name if memory.id in twins else memory.id: None for name, memory in kept.items()}
     if not ids:
         return ""
-    return f"aiaml restore {_words(ids) if len(kept) <= _NAMED else f'--since {began}'}"
+    return f"aiaml restore {quoted(ids) if len(kept) <= _NAMED else f'--since {began}'}"
 
 
 def _answer(
@@ -189,7 +188,7 @@ def _answer(
         return
     echo(f"Forgot {plural(len(found), 'memory')}.")
     if target:
-        again = f"aiaml import {_words([target])}"
+        again = f"aiaml import {quoted([target])}"
         echo(wrap(f"{target} has what they were: `{again}` adds it again."))
     if undo:
         back = "it" if len(found) - len(missing) == 1 else "them"
@@ -200,9 +199,3 @@ def _answer(
         echo(wrap(f"The history does not have the last version of {names}{gone}."))
     elif missing and not target:
         echo(wrap("What the history does not have from before is gone for good."))
-
-
-def _words(values: Iterable[str]) -> str:
-    """Return words as a shell takes them; an id in a file that others wrote may be any text."""
-    quoted = [shlex.quote(each) for each in values]
-    return " ".join(["--", *quoted] if any(each[0] == "-" for each in quoted) else quoted)

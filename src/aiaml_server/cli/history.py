@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from aiaml_server.cli.context import opened, settings, text_in
+from aiaml_server.cli.context import opened, quoted, settings, text_in
 from aiaml_server.errors import InvalidInput, MalformedFile
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.invisible import marked, marked_line
@@ -162,7 +161,7 @@ def restore(ids: Sequence[str], at: str | None, since: str | None, yes: bool, js
     else:
         echo(f"Restored memory {memory.id} as it was {of}.")
         undo = "restore" if there else "forget"
-        echo(f"`aiaml {undo} {shlex.quote(memory.id)}` takes it back.")
+        echo(f"`aiaml {undo} {quoted([memory.id])}` takes it back.")
     if why := (held_back or {}).get(name):
         notify(f"It is kept here, because {why.sentence}.")
 
@@ -197,7 +196,7 @@ def _restored(texts: Mapping[str, str], bank: MemoryBank, *, json: bool) -> None
         _print_restored(texts)
     else:
         echo(f"Restored {plural(len(texts), 'memory')}.")
-        ids = " ".join(shlex.quote(parse(text).id) for text in texts.values())
+        ids = quoted(parse(text).id for text in texts.values())
         if len(texts) <= _MANY:
             echo(f"`aiaml forget {ids}` takes it back.")
 

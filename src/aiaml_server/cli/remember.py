@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from aiaml_server.cli.context import opened, settings
+from aiaml_server.cli.context import opened, quoted, settings
 from aiaml_server.format.memory import (
     MAX_CONTENT,
     Memory,
@@ -163,7 +163,7 @@ def edit(memory_id: str, json: bool) -> None:
         else:
             echo(f"Changed {memory.id}.")
             if settings().sync:
-                echo(f"`aiaml restore {shlex.quote(memory.id)}` takes it back.")
+                echo(f"`aiaml restore {quoted([memory.id])}` takes it back.")
 
 
 def _edited(bank: MemoryBank, name: str, memory: Memory, before: str) -> Memory:

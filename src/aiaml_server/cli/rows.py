@@ -5,12 +5,10 @@ A pipe gets what `gh` gives it: tabs between the fields, nothing cut, padded or 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from aiaml_server.errors import InvalidInput
 from aiaml_server.format.memory import Memory
 from aiaml_server.rendering import title, visible
 from aiaml_server.terminal import (
@@ -25,8 +23,6 @@ from aiaml_server.terminal import (
 )
 from aiaml_server.timestamps import format_age
 
-FIELDS = ("id", "timestamp", "agent", "user", "topics", "title", "content", "file")
-"""What `list --format` knows."""
 WIDE = 100  # columns, from which on a row has the agent and the user
 NARROW = 60  # columns, below which a memory has two lines
 _TITLE = 18  # columns that a title has at least
@@ -71,7 +67,6 @@ class Layout:
         score: str = "",
         *,
         titled: bool = True,
-        name: str = "",
     ) -> Iterator[str]:
         """Return a memory's row.
 
@@ -80,13 +75,12 @@ class Layout:
             mark: makes what was looked for stand out.
             score: what it was found with.
             titled: whether to say what it begins with.
-            name: what it goes by instead of its id.
         """
         if not is_terminal():
             yield "\t".join(fields_of(memory, score))
             return
         memory = visible(replace(memory, content=title(memory.content)))
-        name = f"{name:>4}" if name else f"{memory.id:8}"
+        name = f"{memory.id:8}"
         head = f"{bold(name)}  {dim(f'{format_age(memory.timestamp):>10}')}  {score}"
         room = max(terminal_width() - display_width(name) - 14 - display_width(score), 12)
         topics = ", ".join(memory.topics)
@@ -107,26 +101,6 @@ class Layout:
         first = pad(memory.content, size) if behind else truncate(memory.content, size)
         behind[-1:] = [each.rstrip() for each in behind[-1:]]
         yield "  ".join([f"{head}{mark(first)}", *(dim(mark(each)) for each in behind)]).rstrip()
-
-
-def filled(template: str, memory: Memory, name: str) -> str:
-    """Return a template with the fields of a memory in the place of their names in braces.
-
-    Raises:
-        InvalidInput: it names another field.
-    """
-    shown = visible(memory)
-    said = [memory.id, memory.timestamp, shown.agent, shown.user, ", ".join(shown.topics)]
-    said += [title(memory.content), shown.content, name]
-    fields = dict(zip(FIELDS, said, strict=True))
-
-    def value(found: re.Match[str]) -> str:
-        if found[1] not in fields:
-            known = ", ".join(f"{{{each}}}" for each in FIELDS)
-            raise InvalidInput("--format", f"there is no {found[0]}; there are {known}")
-        return fields[found[1]]
-
-    return re.sub(r"\{(\w*)\}", value, template)
 
 
 def fields_of(memory: Memory, score: str = "") -> list[str]:

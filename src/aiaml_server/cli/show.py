@@ -3,41 +3,35 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from aiaml_server.cli.context import opened
-from aiaml_server.cli.filtering import Part, filtered, paged
-from aiaml_server.cli.picking import choose
-from aiaml_server.cli.rows import NARROW, Layout, filled, print_lines
+from aiaml_server.cli.filtering import filtered, limited, tell_limit
+from aiaml_server.cli.rows import NARROW, Layout, print_lines
 from aiaml_server.errors import InvalidInput
 from aiaml_server.format import bm25
 from aiaml_server.format.bm25 import Answer, Question
 from aiaml_server.format.filters import Filter, of_shell
 from aiaml_server.format.invisible import marked_line
 from aiaml_server.format.memory import SHORTEST_ID, Memory
-from aiaml_server.format.scorer import Found, Hit, Points, clean, explained
+from aiaml_server.format.scorer import Hit, clean
 from aiaml_server.rendering import visible
 from aiaml_server.terminal import (
-    EXIT_USAGE,
     Exit,
     bold,
     dim,
     echo,
     echo_bytes,
-    echo_rows,
+    echo_json,
     is_terminal,
-    notify,
-    plural,
-    rows_options,
+    json_option,
     styled,
     terminal_width,
     truncate,
     wrap,
-    wrap_line,
 )
 from aiaml_server.timestamps import format_minute
 
@@ -45,31 +39,16 @@ if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank
 
 
-def formed(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a verb that prints memories the options that say in which form."""
-    told = "Print TEXT of each, with {id}, {title} and others in it filled in."
-    return click.option("--format", "template", metavar="TEXT", help=told)(rows_options(verb))
-
-
-picked = click.option(
-    "--pick", "-i", "pick", is_flag=True, help="Show, edit or forget them by their numbers."
-)
-
-
 @click.command("list")
 @click.argument("said", nargs=-1, metavar="[FIELD:VALUE]...")
 @filtered
-@paged
-@picked
-@formed
+@limited
+@json_option
 def list_(
     said: Sequence[str],
     limit: int,
-    page: int,
     everything: bool,
-    pick: bool,
-    template: str | None,
-    data: str,
+    json: bool,
     **options: Any,
 ) -> None:
     """List memories, newest first.
@@ -83,55 +62,23 @@ def list_(
       aiaml list --agent claude --topic food --since 7d
       aiaml list agent:claude topic:food since:7d
       aiaml list --all | grep allergic
-      aiaml list -i
       aiaml list --all --json
-      aiaml list --all --csv > memories.csv
-      aiaml list --format "{id} {user}: {title}"
     """
     wanted, words = Filter.of(**options).and_said(said)
     if words:
         raise InvalidInput(words[0], "is no field; `aiaml search` looks for words")
-    _check_form(data, template, pick=pick)
-    part = Part(limit, page, everything)
-    if pick:
-        with opened() as bank:
-            names = [name for _, name in bank.dated(wanted)]
-            if not names:
-                raise Exit(nothing(bank, wanted))
-        choose(names, part)
-        return
     with opened() as bank:
         names = [name for _, name in bank.dated(wanted)]
-        total = len(names)
-        shown: Iterable[tuple[str, Memory]] = bank.read(names[part.first : part.last])
-        if data:
+        shown = bank.read(names if everything else names[:limit])
+        if json:
             rows = [fields(memory, name) for name, memory in shown]
-            echo_rows(rows, data)
+            echo_json(rows)
             count = len(rows)
         else:
-            count = _printed(shown, template)
+            count = print_lines(memory for _, memory in shown)
         if not count:
-            raise Exit(nothing(bank, wanted, beyond=total > 0))
-    if told := part.told(count, total):
-        notify(dim(told))
-
-
-def _check_form(data: str, template: str | None, *, pick: bool = False) -> None:
-    """Check that at most one form is asked for, and that it can be had here."""
-    if sum((bool(data), template is not None, pick)) > 1:
-        raise Exit("--json, --csv, --format and -i exclude each other", EXIT_USAGE)
-    if pick and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Exit("-i asks on a terminal, and there is none here", EXIT_USAGE)
-
-
-def _printed(shown: Iterable[tuple[str, Memory]], template: str | None) -> int:
-    """Print memories through a template, or in rows; return how many there were."""
-    if template is None:
-        return print_lines(memory for _, memory in shown)
-    found = list(shown)
-    for name, memory in found:
-        echo(filled(template, memory, name))
-    return len(found)
+            raise Exit(nothing(bank, wanted))
+    tell_limit(count, len(names))
 
 
 def fields(memory: Memory, name: str) -> dict[str, Any]:
@@ -139,10 +86,8 @@ def fields(memory: Memory, name: str) -> dict[str, Any]:
     return {**memory.fields(), "file": name}
 
 
-def nothing(bank: MemoryBank, wanted: Filter, *, beyond: bool = False) -> str:
-    """Say why there is nothing to show; `beyond`: because there is no such page."""
-    if beyond:
-        return "there is no such page"
+def nothing(bank: MemoryBank, wanted: Filter) -> str:
+    """Say why there is nothing to show."""
     if wanted:
         return "no memory is like that"
     if bank.names():
@@ -156,8 +101,8 @@ def nothing(bank: MemoryBank, wanted: Filter, *, beyond: bool = False) -> str:
 @click.command("show")
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 @click.option("--raw", is_flag=True, help="Print the file exactly as it stands.")
-@formed
-def show(ids: Sequence[str], raw: bool, template: str | None, data: str) -> None:
+@json_option
+def show(ids: Sequence[str], raw: bool, json: bool) -> None:
     """Show memories whole, their markdown rendered.
 
     The first four characters of an id do, where no other begins so. Every word of a memory is
@@ -168,15 +113,11 @@ def show(ids: Sequence[str], raw: bool, template: str | None, data: str) -> None
     Examples:
       aiaml show 1b2c3d4e 4e5f
       aiaml show 1b2c --raw > memory.md
-      aiaml show 1b2c --format "{user}: {content}"
     """
-    _check_form(data, template)
     with opened() as bank:
         found = [each for memory_id in ids for each in found_by(bank, memory_id)]
-        if data:
-            echo_rows([fields(memory, name) for name, memory in found], data)
-        elif template is not None:
-            _printed(found, template)
+        if json:
+            echo_json([fields(memory, name) for name, memory in found])
         elif raw:
             echo_bytes(bank.text(name).encode() for name, _ in found)
         else:
@@ -224,25 +165,19 @@ def _render(name: str, memory: Memory, *, rule: bool) -> None:
 @click.command("search")
 @click.argument("words", nargs=-1, required=True, metavar="WORD...")
 @filtered
-@paged
+@limited
 @click.option("--lines", "-l", metavar="N", default=2, type=click.IntRange(0),
               help="Matching lines to show of each memory; 2 if not said.")  # fmt: skip
-@click.option("--explain", "-e", is_flag=True, help="Say of what each score is the sum.")
 @click.option("--as-agent", is_flag=True,
               help="The very answer of `think`: words as they are written.")  # fmt: skip
-@picked
-@formed
+@json_option
 def search(
     words: Sequence[str],
     limit: int,
-    page: int,
     everything: bool,
     lines: int,
-    explain: bool,
     as_agent: bool,
-    pick: bool,
-    template: str | None,
-    data: str,
+    json: bool,
     **options: Any,
 ) -> None:
     """Find what answers a question in your own words, the best first.
@@ -258,16 +193,13 @@ def search(
       aiaml search "what did we decide about caching?" since:30d
       aiaml search '"san francisco"' agent:claude
       aiaml search dinner restaurant --as-agent
-      aiaml search dinner --all --csv > dinners.csv
     """
-    _check_form(data, template, pick=pick)
     said = words if as_agent else of_shell(words)
     wanted, rest = Filter.of(**options).and_said(said)
     if not clean(rest):
         hint = "; `aiaml list` lists without one" if wanted else ""
         raise InvalidInput("WORD", f"must be a word to look for{hint}")
-    part = Part(limit, page, everything)
-    some = slice(None) if pick else slice(part.first, part.last)
+    some = slice(None if everything else limit)
     answer: Answer | None = None
     with opened() as bank:
         if as_agent:
@@ -277,29 +209,21 @@ def search(
             found = answer.found
         hits = [
             Shown(hit, memory, answer)
-            for hit in (() if pick else found.hits)
+            for hit in found.hits
             for _, memory in bank.read([hit.file_name])
         ]
-    if pick and found.hits:
-        choose([hit.file_name for hit in found.hits], part)
-        return
-    if data:
-        echo_rows([each.fields(explain=explain) for each in hits], data)
-    elif template is not None:
-        _printed([(each.hit.file_name, each.memory) for each in hits], template)
+    if json:
+        echo_json([each.fields() for each in hits])
     else:
-        _print_hits(hits, lines, explain=explain)
+        _print_hits(hits, lines)
     if not hits:
-        raise Exit(_nothing(found, answer, wanted))
-    if told := part.told(len(hits), found.total):
-        notify(dim(told))
+        raise Exit(_nothing(answer, wanted))
+    tell_limit(len(hits), found.total)
 
 
-def _nothing(found: Found, answer: Answer | None, wanted: Filter) -> str:
+def _nothing(answer: Answer | None, wanted: Filter) -> str:
     """Say why nothing is shown."""
     like = "memory that is like that" if wanted else "memory"
-    if found.total:
-        return "there is no such page"
     if answer and answer.question.phrases:
         said = ", ".join(f'"{marked_line(each)}"' for each in answer.question.phrases)
         hold = "1 holds" if answer.apart == 1 else f"{answer.apart:,} hold"
@@ -315,17 +239,13 @@ class Shown(NamedTuple):
     memory: Memory
     answer: Answer | None
 
-    def fields(self, *, explain: bool) -> dict[str, Any]:
+    def fields(self) -> dict[str, Any]:
         """Return what `--json` tells of it."""
-        said = {
+        return {
             **fields(self.memory, self.hit.file_name),
             "relevance_score": self.hit.relevance_score,
             "matching_keywords": list(self.hit.matching_keywords),
         }
-        if explain:
-            parts = self._points() if self.answer is None else self._parts()
-            said["explanation"] = [each._asdict() for each in parts]
-        return said
 
     def marked(self) -> re.Pattern[str]:
         """Return a pattern of what is marked in its text."""
@@ -337,43 +257,18 @@ class Shown(NamedTuple):
         either = "|".join(filter(None, (phrases, words)))
         return re.compile(either, re.IGNORECASE)
 
-    def why(self) -> list[str]:
-        """Say of what its score is the sum."""
-        if self.answer is None:
-            return _why(self._points())
-        parts = self._parts()
-        said = [_part(each, self.answer) for each in parts]
-        lacking = {word.text for word in self.answer.question.words} - {each.word for each in parts}
-        if lacking and said:
-            lost = sum(each.points for each in parts) - self.hit.relevance_score
-            said.append(f"without {', '.join(sorted(map(marked_line, lacking)))}: -{lost:,}")
-        return said
-
-    def _points(self) -> list[Points]:
-        return explained(self.memory, self.hit.matching_keywords)
-
     def _parts(self) -> list[bm25.Part]:
         assert self.answer  # noqa: S101 (only asked where there is one)
         return bm25.explained(self.answer, self.memory)
 
 
-def _part(part: bm25.Part, answer: Answer) -> str:
-    """Say what a word of the question adds."""
-    fields = ", ".join(f"{field} {times}" for field, times in part.fields.items())
-    other = [form for form in part.forms if form != part.word]
-    forms = f" as {', '.join(map(marked_line, other))}" if other else ""
-    of = f"in {part.memories:,} of {plural(answer.collection.memories, 'memory')}"
-    return f"{marked_line(part.word)} {part.points:,}: {fields}{forms}, {of}"
-
-
-def _print_hits(hits: Sequence[Shown], lines: int, *, explain: bool) -> None:
+def _print_hits(hits: Sequence[Shown], lines: int) -> None:
     layout = Layout.of([each.memory for each in hits])
     indent = " " * (10 if terminal_width() >= NARROW else 2)
     for each in hits:
-        why = each.why() if explain else []
         score = str(each.hit.relevance_score)
         if not is_terminal():
-            echo("\t".join([*layout.lines(each.memory, score=score), *why]))
+            echo("\t".join(layout.lines(each.memory, score=score)))
             continue
         marks = each.marked()
         mark = marker(marks)
@@ -383,26 +278,6 @@ def _print_hits(hits: Sequence[Shown], lines: int, *, explain: bool) -> None:
             echo(line)
         for line in matching:
             echo(f"{indent}{mark(_around(line, marks, terminal_width() - len(indent)))}")
-        for line in why:
-            for piece in wrap_line(f"{indent}{line}", terminal_width(), 2):
-                echo(dim(piece))
-
-
-def _why(parts: Sequence[Points]) -> list[str]:
-    """Say for each keyword of what its points are the sum."""
-    said: dict[str, list[Points]] = {}
-    for part in parts:
-        said.setdefault(part.keyword, []).append(part)
-    return [
-        f"{marked_line(keyword)} {sum(each.points for each in its)}: {', '.join(map(_sum, its))}"
-        for keyword, its in said.items()
-    ]
-
-
-def _sum(part: Points) -> str:
-    times = f"2 x {part.times}" if part.field == "topics" else f"{part.times}"
-    whole = f" + {plural(part.whole_words, 'whole word')}" if part.whole_words else ""
-    return f"{part.field} {times}{whole}"
 
 
 def pattern(keywords: Iterable[str]) -> re.Pattern[str]:

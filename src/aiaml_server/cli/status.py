@@ -354,7 +354,7 @@ def _prepared(setting: Settings, address: str | None, ids: Sequence[str], *, yes
 
         setting = set_up(setting, address, yes=yes)
     if ids:
-        from aiaml_server.cli.keep_local import release  # noqa: PLC0415 (hardly ever needed)
+        from aiaml_server.cli.release import release  # noqa: PLC0415 (hardly ever needed)
 
         release(setting, ids)
     return setting

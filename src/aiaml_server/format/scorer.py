@@ -95,35 +95,6 @@ def score(searched: Fields, keyword: str) -> int:
     return total
 
 
-class Points(NamedTuple):
-    """What a keyword adds to a memory's score by its occurrences in one field.
-
-    Attributes:
-        keyword: cleaned.
-        field: `topics`, `content`, `user` or `agent`.
-        times: how often it occurs there.
-        whole_words: how often as a whole word.
-        points: `times`, twice in the topics, and `whole_words`.
-    """
-
-    keyword: str
-    field: str
-    times: int
-    whole_words: int
-    points: int
-
-
-def explained(memory: Memory, keywords: Iterable[str]) -> list[Points]:
-    """Return of what a memory's score for cleaned keywords is the sum."""
-    found = []
-    for keyword in keywords:
-        for field, (weight, text) in zip(FIELDS, fields(memory), strict=True):
-            if points := score(((weight, text),), keyword):
-                times = text.count(keyword)
-                found.append(Points(keyword, field, times, points - weight * times, points))
-    return found
-
-
 _patterns: dict[str, re.Pattern[str]] = {}  # the keywords of one question, at the most
 
 

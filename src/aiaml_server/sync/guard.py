@@ -41,9 +41,9 @@ _RENAME = (
     "give the file another name, and the memory travels; if that is no secret, `aiaml sync "
     "--release ID` lets it."
 )
-_LET_GO = "nothing, if you still want it so; `aiaml keep-local --undo ID` lets it travel."
+_LET_GO = "nothing, if you still want it so; take its line out of `.keep-local` to let it travel."
 _TAKE_AWAY = "nothing, if you still want it so; without the line it travels."
-_HEAD = "# Memories that stay on this machine, as .gitignore has them (see `aiaml keep-local`).\n"
+_HEAD = "# Memories that stay on this machine, as .gitignore has them.\n"
 _REMEMBERED = 200_000
 _MOST = 4 * 1024 * 1024
 

@@ -11,11 +11,10 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from aiaml_server.format.invisible import inert, inert_json, marked, marked_line
-from aiaml_server.format.spreadsheet import as_csv
 from aiaml_server.toolsets.citations.command import (
     COULD_NOT,
     VERBS,
@@ -56,10 +55,6 @@ class _Screen(Screen):
 
     def out_json(self, value: Any) -> None:
         sys.stdout.write(f"{inert_json(json.dumps(value, indent=2))}\n")
-
-    def out_csv(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(as_csv(rows).encode())
 
     def confirm(self, question: str) -> None:
         if not sys.stdin.isatty():

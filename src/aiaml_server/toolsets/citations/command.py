@@ -65,9 +65,6 @@ class Screen(Protocol):
     def out_json(self, value: Any) -> None:
         """Show an answer for programs."""
 
-    def out_csv(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Show rows for a spreadsheet."""
-
     def read(self) -> str:
         """Return what is typed or piped in."""
         return sys.stdin.read(MAX_FILE + 1)
@@ -154,13 +151,9 @@ def _memories(given: Mapping[str, Any]) -> Memories:
 
 def _as_data(screen: Screen, given: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> bool:
     """Show rows for programs, where that was asked for; say whether it was."""
-    if given["json"] and given["csv"]:
-        raise InvalidInput("--json and --csv exclude each other")
     if given["json"]:
         screen.out_json(rows)
-    elif given["csv"]:
-        screen.out_csv(rows)
-    return bool(given["json"] or given["csv"])
+    return bool(given["json"])
 
 
 # --- the verbs ------------------------------------------------------------------------------------
@@ -567,7 +560,6 @@ def _install_skill(screen: Screen, given: Mapping[str, Any]) -> int:
 
 REPO = Option("--repo", "The repository; else the one around the working directory.", "PATH")
 JSON = Option("--json", "Print JSON, for programs.")
-CSV = Option("--csv", "Print CSV, for a spreadsheet.")
 TAG = Option("--tag", "Only memories with this tag; can be given several times.", "TAG", many=True)
 ID = Option("id", "The memory's id.", "ID", needed=True)
 
@@ -580,7 +572,7 @@ VERBS = (
             Option("query", "Words.", "WORD", many=True, needed=True),
             Option("--limit", "At most so many.", "N", number=True),
             Option("--verify", "Leave out memories with stale citations."),
-            *(TAG, CSV, JSON, REPO),
+            *(TAG, JSON, REPO),
         ),
         _search,
     ),
@@ -637,7 +629,7 @@ VERBS = (
         "Show what is known about files.\n\nThe memories that cite them, with their facts and"
         " verdicts. Exit codes: 0 found, 1 nothing.",
         ("about shop/prices.py", "about shop"),
-        (Option("file", "A file or a directory.", "FILE", many=True, needed=True), CSV, JSON, REPO),
+        (Option("file", "A file or a directory.", "FILE", many=True, needed=True), JSON, REPO),
         _about,
     ),
     Verb("get", "Show a memory.", ("get mem-prices-1a2b3c4d",), (ID, JSON, REPO), _get),
@@ -645,7 +637,7 @@ VERBS = (
         "list",
         "List the memories.\n\nThose that cannot be read are named.",
         ("list", "list --tag billing --json"),
-        (TAG, CSV, JSON, REPO),
+        (TAG, JSON, REPO),
         _list,
     ),
     Verb(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import click
@@ -13,7 +13,6 @@ from aiaml_server.terminal import (
     echo,
     echo_ci_command,
     echo_json,
-    echo_rows,
     notify,
     plural,
     wrap,
@@ -45,9 +44,6 @@ class _Screen(Screen):
 
     def fail(self, line: str) -> None:
         self.note(f"{click.get_current_context().find_root().info_name}: {line}")
-
-    def out_csv(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        echo_rows(rows, "csv")
 
     def confirm(self, question: str) -> None:
         confirm(marked_line(question))
