@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import shlex
 import sqlite3
 import subprocess
 import sys
@@ -17,7 +15,6 @@ from typing import Any
 import pytest
 
 from aiaml_server import Memory, MemoryBank, Settings
-from aiaml_server.cli.hooks import HOSTS
 from aiaml_server.format.memory import format  # noqa: A004
 from aiaml_server.index.database import file_of
 from aiaml_server.server.hooks import telling
@@ -285,109 +282,6 @@ def test_hook_imports() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-FILES = {
-    "claude-code": ".claude/settings.json",
-    "codex": ".codex/hooks.json",
-    "gemini": ".gemini/settings.json",
-    "cursor": ".cursor/hooks.json",
-    "copilot": ".copilot/hooks/aiaml.json",
-    "opencode": ".config/opencode/plugins/aiaml.js",
-}
-MINE = '{\n\t// mine\n\t"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "x"}]}]}\n}'
-
-
-def typed(home: Path, *words: str, code: int = 0) -> str:
-    """Type a line as somebody with this home."""
-    unset = dict.fromkeys(
-        ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "COPILOT_HOME"), ""
-    )
-    env = {**os.environ, **unset, "HOME": str(home), "USERPROFILE": str(home)}
-    env["XDG_CONFIG_HOME"] = str(home / ".config")
-    done = printed([sys.executable, "-m", "aiaml_server", *words], env=env)
-    assert done.returncode == code, done.stdout
-    return done.stdout
-
-
-@pytest.mark.gate_cases(6)
-@pytest.mark.parametrize("before", ["", MINE])
-@pytest.mark.parametrize("name", HOSTS)
-def test_install_hooks_byte_exact(name: str, before: str, tmp_path: Path) -> None:
-    """Hooks are put into a client's settings, once, and taken out again to the byte."""
-    path, events = tmp_path / FILES[name], HOSTS[name].events
-    if before:
-        path.parent.mkdir(parents=True)
-        path.write_text(before, encoding="utf-8")
-    typed(tmp_path, "install", name, "--hooks")
-    once = path.read_text(encoding="utf-8")
-    assert "aiaml_server.server.hooks" in once and ("// mine" in once) == (
-        bool(before) and HOSTS[name].form in ("groups", "plain")
-    )
-    told = [events[each][0] for each in ("start", "prompt") if each in events]
-    assert all(event in once for event in told) and "PreToolUse" not in once
-    assert "has its hooks already" in typed(tmp_path, "install", name, "--hooks")
-    assert path.read_text(encoding="utf-8") == once
-    typed(tmp_path, "uninstall", name, "--hooks")
-    assert (path.read_text(encoding="utf-8") if path.exists() else "") == before
-    typed(tmp_path, "uninstall", name, "--hooks", code=1)
-    typed(tmp_path, "install", "zed", "--hooks", code=2)
-
-
-@pytest.mark.gate_cases(2)
-@pytest.mark.parametrize("name", HOSTS)
-def test_install_hooks_of_a_directory(name: str, tmp_path: Path) -> None:
-    """They are for the directory that the client's entry serves, or that is said, and go whole."""
-    work, other = (tmp_path / each / "my memory" for each in ("work", "other"))
-    typed(tmp_path, "install", name, "--dir", str(work))
-    before = kept(tmp_path)
-    assert not [each for each in before.values() if b"server.hooks" in each]  # nobody asked for any
-    typed(tmp_path, "install", name, "--hooks")
-    assert started(tmp_path / FILES[name]) == {str(work)}
-    typed(tmp_path, "install", name, "--hooks", "--dir", str(other))
-    assert started(tmp_path / FILES[name]) == {str(other)}
-    typed(tmp_path, "uninstall", name, "--hooks")
-    assert kept(tmp_path) == before
-
-
-def kept(home: Path) -> dict[Path, bytes]:
-    """Return all settings in a home, without the copies of how they were."""
-    there = (each for each in home.rglob("*") if each.is_file() and "backup" not in each.name)
-    return {each: each.read_bytes() for each in there if ".local" not in each.parts}
-
-
-def started(path: Path) -> set[str]:
-    """Return the directories of which the hooks in a file, run as they stand there, tell."""
-    text = path.read_text(encoding="utf-8")
-    if path.suffix == ".js":
-        found = re.findall("^const words = (.*)$", text, re.MULTILINE)
-        return {options(json.loads(each))["--dir"] for each in found}
-    found = [
-        json.loads(f'"{each}"') for each in re.findall(r'"command": "((?:[^"\\]|\\.)*)"', text)
-    ]
-    return {options(shlex.split(each))["--dir"] for each in found if "server.hooks" in each}
-
-
-def options(words: list[str]) -> dict[str, str]:
-    """Return the options of the program in a command."""
-    return dict(zip(words[4::2], words[5::2], strict=True))
-
-
-@pytest.mark.gate_cases(2)
-@pytest.mark.parametrize("name", HOSTS)
-def test_install_hooks_of_toolset_beside_default(name: str, tmp_path: Path) -> None:
-    """A toolset's hooks are added; what takes hooks out takes out all."""
-    typed(tmp_path, "install", name, "--hooks")
-    default = (tmp_path / FILES[name]).read_text(encoding="utf-8")
-    typed(tmp_path, "install", name, "--hooks", "--toolset", "sessions")
-    texts = [each.read_text(encoding="utf-8") for each in tmp_path.rglob("*") if each.is_file()]
-    assert sum(text.count("sessions") for text in texts) == 1
-    assert any(text.startswith(default[:-4]) or default == text for text in texts)
-    typed(tmp_path, "install", name, "--hooks", "--toolset", "compartments", code=2)
-    code = 0 if "before_edit" in HOSTS[name].events else 3
-    typed(tmp_path, "install", name, "--hooks", "--toolset", "citations", code=code)
-    typed(tmp_path, "uninstall", name, "--hooks")
-    assert not [each for each in tmp_path.rglob("*") if each.is_file()]
 
 
 @pytest.mark.parametrize("host", ["copilot", "opencode"])

@@ -12,8 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from aiaml_server.cli.context import REMOTE
-from aiaml_server.clients import connections
-from aiaml_server.clients.entry import machine
+from aiaml_server.clients import connections, this_machine
 from aiaml_server.errors import AiamlError, GitMissing, NoStateDirectory, StoreError
 from aiaml_server.files import make_directory
 from aiaml_server.settings import Settings, hide_password, remote_problem
@@ -116,8 +115,8 @@ def _made(address: str, base: Path) -> str:
 
 def _exceptions() -> Iterator[str]:
     """Say which entries of clients name a remote of their own."""
-    for one in connections(machine()):
-        if one.connected and REMOTE in one.variables:
+    for one in connections(this_machine()):
+        if one.name and REMOTE in one.variables:
             yield f"{one.client.title}, whose entry {one.name} has {REMOTE} ({one.path})"
 
 

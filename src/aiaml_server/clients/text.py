@@ -1,81 +1,54 @@
-"""What the two formats share: places in a text, edits of it, and refusing to make one."""
+"""What the two formats share: how an edit is refused, and how it is checked."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from aiaml_server.errors import AiamlError
 
 BOM = "\ufeff"
-_END_OF_LINE = re.compile(r"[^\r\n]*")
 
 
-class Refused(Exception):  # noqa: N818 (what happens, not what went wrong)
-    """A text that is not edited, because it cannot be read or would not survive it.
+class ConfigError(AiamlError):
+    """A configuration file that cannot be used as it is. Nothing was changed."""
+
+
+class RefusedEdit(Exception):  # noqa: N818 (nothing failed: the text stays as it is)
+    """A text that cannot be parsed, or not be edited safely.
 
     Attributes:
-        offset: where, in characters from the beginning.
-        reason: what is wrong there.
+        offset: where, in characters from the beginning; 0 if that is not known.
     """
 
     def __init__(self, offset: int, reason: str) -> None:
         super().__init__(reason)
         self.offset = offset
-        self.reason = reason
 
 
-class Edit(NamedTuple):
-    """`text[start:end]` becomes `new`."""
-
-    start: int
-    end: int
-    new: str
-
-
-def splice(text: str, edits: Sequence[Edit]) -> str:
-    """Make all edits; those at the same place in the order given."""
-    pieces: list[str] = []
-    at = 0
-    for edit in sorted(edits, key=lambda edit: edit.start):
-        pieces += [text[at : edit.start], edit.new]
-        at = edit.end
-    return "".join([*pieces, text[at:]])
+def has_content(text: str) -> bool:
+    """Return whether a file has more than what is left of one that was made for us."""
+    rest = "".join(text.split())
+    for name in ("mcpServers", "servers", "context_servers", "hooks"):
+        rest = rest.replace(f'"{name}":{{}}', "")
+    return rest not in ("", "{}", '{"version":1,}')
 
 
-def position(text: str, offset: int) -> tuple[int, int]:
-    """Return line and column of an offset, both from 1; a BOM takes no column."""
-    before = text[:offset].removeprefix(BOM)
-    lines = re.split(r"\r\n|\r|\n", before)
-    return len(lines), len(lines[-1]) + 1
+def dig(value: Any, keys: Sequence[str]) -> Any:
+    """Return what is under nested keys of a parsed document; None if there is nothing."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
 
 
-def newline(text: str) -> str:
-    """Return how the first line of a text ends; what a text without lines would get is LF."""
-    found = re.search(r"\r\n|\n", text)
-    return found[0] if found else "\n"
+def verified(load: Callable[[str], Any], edited: str, expected: Any) -> str:
+    """Return an edited text if it means what is expected.
 
-
-def end_of_words(text: str, offset: int) -> int:
-    """Return the end of what is not white space before an offset."""
-    return len(text[:offset].rstrip(" \t\r\n"))
-
-
-def end_of_line(text: str, offset: int) -> int:
-    """Return the end of the line of an offset, before its line end."""
-    found = _END_OF_LINE.match(text, offset)
-    return found.end() if found else offset
-
-
-def end_of_block(text: str, start: int, end: int) -> int:
-    """Return where the last line ends that is neither blank nor a comment behind `#`."""
-    lines = text[start:end].split("\n")
-    while not lines[-1].strip() or lines[-1].lstrip().startswith("#"):
-        lines.pop()
-    return end_of_line(text, start + len("\n".join(lines).rstrip("\r")))
-
-
-def indentation(text: str, offset: int) -> str:
-    """Return the white space that begins the line of an offset."""
-    start = max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
-    found = re.compile(rf"{BOM}?([ \t]*)").match(text, start)
-    return found[1] if found else ""
+    Raises:
+        RefusedEdit: it does not.
+    """
+    with suppress(RefusedEdit):
+        if load(edited) == expected:
+            return edited
+    raise RefusedEdit(0, "this layout cannot be edited safely")

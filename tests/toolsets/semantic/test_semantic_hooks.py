@@ -14,22 +14,19 @@ from typing import Any
 import pytest
 
 import strace
-from aiaml_server.clients import jsonc
 from aiaml_server.toolsets.semantic.memories import Memories
 from client import PYTHON
 from printed import inherited
 
 PROGRAM = str(Path(PYTHON).with_name("aiaml.exe" if sys.platform == "win32" else "aiaml"))
-TYPED = """{
-\t// my own
-\t"model": "opus",
-\t"hooks": {
-\t\t"PostToolUse": [ {"matcher": "Write", "hooks": [{"type": "command", "command": "fmt"}]}, ],
-\t\t"Stop": []
-\t},
-\t"permissions": {"allow": ["Bash(ls:*)"]}, /* last */
+EVENTS = {
+    "SessionStart": "",
+    "UserPromptSubmit": "",
+    "PostToolUse": "Bash|Write|Edit|MultiEdit",
+    "PostToolUseFailure": "Bash",
+    "SessionEnd": "",
 }
-"""
+"""The events, each with the tools to which it is limited."""
 
 
 class Host:
@@ -62,15 +59,11 @@ class Host:
         return done.stdout
 
     def commands(self, event: str, tool: str = "") -> list[str]:
-        """Return what the settings have it start at an event."""
-        text = self.settings.read_text(encoding="utf-8")
-        return [
-            each["command"]
-            for group in jsonc.entry(text, ("hooks", event)) or ()
-            if not tool or tool in group.get("matcher", tool).split("|")
-            for each in group["hooks"]
-            if "aiaml" in each["command"]
-        ]
+        """Return what it starts at an event."""
+        tools = EVENTS.get(event)
+        if tools is None or (tool and tools and tool not in tools.split("|")):
+            return []
+        return [shlex.join([PROGRAM, "semantic", "hook", event])]
 
     def happens(self, event: str, *before: str, **given: Any) -> str:
         """Let something happen; return what becomes context of the session.
@@ -120,7 +113,6 @@ def host(tmp_path: Path) -> Host:
 @pytest.fixture
 def hooked(host: Host) -> Host:
     """Return a host with the hooks installed, and some memories."""
-    host.aiaml("install-hooks")
     with _open(host) as memories:
         for number in range(12):
             memories.store(f"Detail {number} of the shop.", priority="LOW", scope="global")
@@ -138,79 +130,6 @@ class _open:  # noqa: N801 (used as a function)
 
     def __exit__(self, *_: object) -> None:
         self._memories.close()
-
-
-# --- installing -----------------------------------------------------------------------------------
-
-
-@pytest.mark.gate_cases(3)
-@pytest.mark.parametrize(
-    "before",
-    ["", "{}", "{}\n", TYPED, TYPED.replace("\n", "\r\n"), "\ufeff" + TYPED, '{"hooks": {}}',
-     '{"model": "opus"}', '{"hooks":{"SessionStart":[{"hooks":[]}]}}', None],
-)  # fmt: skip
-def test_uninstalling_gives_the_same_bytes_back(host: Host, before: str | None) -> None:
-    """Whatever the file was like; installing twice changes nothing more."""
-    data = None if before is None else before.encode()
-    if data is not None:
-        host.settings.parent.mkdir()
-        host.settings.write_bytes(data)
-    host.aiaml("install-hooks")
-    installed = host.settings.read_bytes()
-    for event in ("SessionStart", "UserPromptSubmit", "PostToolUse", "SessionEnd"):
-        assert len(host.commands(event)) == 1
-    assert "already installed" in host.aiaml("install-hooks")
-    assert host.settings.read_bytes() == installed
-    host.aiaml("uninstall-hooks")
-    assert (host.settings.read_bytes() if host.settings.exists() else None) == data
-    host.aiaml("uninstall-hooks", code=1)
-    assert '"changed": false' in host.aiaml("uninstall-hooks", "--json", code=1)
-    left = {path.name for path in host.settings.parent.iterdir()}
-    assert left == ({"settings.json"} if data is not None else set())
-
-
-def test_what_a_person_has_changed_meanwhile_stays(host: Host) -> None:
-    """Only our own entries go, and not the person's beside them."""
-    host.settings.parent.mkdir()
-    host.settings.write_text(TYPED, encoding="utf-8")
-    host.aiaml("install-hooks")
-    text = host.settings.read_text(encoding="utf-8").replace('"opus"', '"sonnet"')
-    host.settings.write_text(text, encoding="utf-8")
-    host.aiaml("uninstall-hooks")
-    assert host.settings.read_text(encoding="utf-8") == TYPED.replace('"opus"', '"sonnet"')
-
-
-def test_hooks_of_another_installation_are_replaced(host: Host) -> None:
-    """Two would say everything twice."""
-    host.aiaml("install-hooks")
-    text = host.settings.read_text(encoding="utf-8")
-    (now,) = host.commands("SessionEnd")
-    old = text.replace(json.dumps(now)[1:-1], "/old/aiaml-server semantic hook SessionEnd")
-    assert old != text
-    host.settings.write_text(old, encoding="utf-8")
-    host.aiaml("install-hooks")
-    assert host.settings.read_text(encoding="utf-8") == text
-
-
-@pytest.mark.gate_cases(2)
-@pytest.mark.parametrize("broken", ["{", "[]", '{"hooks": []}', '{"hooks": {"SessionStart": {}}}'])
-def test_settings_that_cannot_be_read_are_left_alone(host: Host, broken: str) -> None:
-    """The sentence says where it is wrong."""
-    host.settings.parent.mkdir()
-    host.settings.write_text(broken, encoding="utf-8")
-    host.aiaml("install-hooks", code=3)
-    assert host.settings.read_text(encoding="utf-8") == broken
-
-
-def test_a_project_has_settings_of_its_own(host: Host) -> None:
-    """Those that are not committed, since there are paths of this machine in it."""
-    said = json.loads(host.aiaml("install-hooks", "--project", ".", "--json"))
-    assert said["changed"] and Path(said["file"]).parts[-2:] == (".claude", "settings.local.json")
-    assert not host.settings.exists()
-    assert Path(said["file"]).is_file()
-    would = json.loads(host.aiaml("install-hooks", "--dry-run", "--json"))
-    assert (would["changed"], would["would_change"]) == (False, True)
-    assert not host.settings.exists()
 
 
 # --- the start of a session -----------------------------------------------------------------------
@@ -231,7 +150,6 @@ def test_a_session_begins_with_the_projects_memories(hooked: Host) -> None:
 
 def test_no_memory_no_word(host: Host) -> None:
     """Nor is any file made by asking."""
-    host.aiaml("install-hooks")
     assert host.happens("SessionStart") == ""
     assert not (host.project / ".memory" / "db").exists()
     assert not (host.home / ".memory").exists()
@@ -484,13 +402,6 @@ def test_without_what_it_needs_a_hook_is_silent(hooked: Host, tmp_path: Path) ->
     told = json.dumps({"cwd": str(hooked.project)}).encode()
     assert hooked.run(command, told, PYTHONPATH=str(tmp_path / "without")) == ""
     assert hooked.run(command, told)
-
-
-def test_install_hooks_installs_the_events_that_are_answered() -> None:
-    """No hook is installed that answers nothing."""
-    from aiaml_server.toolsets.semantic import hooks, installing
-
-    assert set(installing.HOOKS) == set(hooks._HANDLERS)
 
 
 def test_a_transcript_is_read_in_bounded_time(hooked: Host) -> None:

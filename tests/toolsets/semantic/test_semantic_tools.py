@@ -613,7 +613,6 @@ def test_memory_server_serves_and_makes_the_databases(tmp_path: Path) -> None:
         (["--help"], "Usage: memory-server [OPTIONS]"),
         (["list", "-h"], "Usage: memory-server list [OPTIONS]"),
         (["--version"], "aiaml-server "),
-        (["install-hooks", "-h"], "Usage: memory-server install-hooks"),
         (["nothing"], "memory-server: there is no verb 'nothing'; `memory-server --help` tells"),
         (["list", "--limit", "0"], "`memory-server list --help` tells more"),
     ):

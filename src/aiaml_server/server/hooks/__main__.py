@@ -28,7 +28,7 @@ def main() -> None:
     """Answer one event of a host."""
     gc.disable()  # with what it finds, and what ends a Python in order, a tenth of the time
     options = dict(zip(sys.argv[1::2], sys.argv[2::2], strict=False))
-    toolset = options.get("--toolset", "")
+    toolset = options.get("--toolset", "").removesuffix("aiaml")
     timer = threading.Timer(MORE_SECONDS if toolset else SECONDS, os._exit, (0,))
     timer.daemon = True
     timer.start()
@@ -45,7 +45,7 @@ def _answer(options: Mapping[str, str], toolset: str) -> None:
     from aiaml_server.settings import MEMORY_DIR, Settings  # noqa: PLC0415
 
     said = Said.parsed(_input(), options.get("--host", ""))
-    there = {MEMORY_DIR: options["--dir"]} if "--dir" in options else {}
+    there = {MEMORY_DIR: options["--dir"]} if options.get("--dir") else {}
     settings = Settings.from_environ({**os.environ, **there})
     if said is None or not settings.hooks:
         return

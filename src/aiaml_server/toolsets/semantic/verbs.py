@@ -69,7 +69,6 @@ from aiaml_server.toolsets.semantic.failures import (
     Unavailable,
 )
 from aiaml_server.toolsets.semantic.filters import Filters
-from aiaml_server.toolsets.semantic.installing import install_hooks, uninstall_hooks
 from aiaml_server.toolsets.semantic.memories import Memories, Stored
 from aiaml_server.toolsets.semantic.memory import PRIORITIES, SCOPES, Memory
 from aiaml_server.toolsets.semantic.model import CACHE, Model, State
@@ -143,7 +142,6 @@ def semantic() -> None:
       aiaml semantic status
       aiaml semantic fetch
       aiaml semantic search how are prices rounded
-      aiaml semantic install-hooks
     """
 
 
@@ -973,7 +971,7 @@ def doctor(data: str) -> int:
 @semantic.command("hook")
 @click.argument("event")
 def hook(event: str) -> int:
-    """Answer a hook of Claude Code, which `install-hooks` has it start.
+    """Answer a hook of Claude Code, which its settings start.
 
     What happened is read from standard input as JSON. Whatever fails, nothing is printed and
     the exit code is 0: a hook must not stand in the way of a session.
@@ -986,7 +984,3 @@ def hook(event: str) -> int:
         with suppress(Exception):
             logs.record(place.home(), "hook", error)
     return EXIT_OK
-
-
-semantic.add_command(install_hooks)
-semantic.add_command(uninstall_hooks)

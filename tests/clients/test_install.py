@@ -1,0 +1,157 @@
+"""`aiaml install` and `aiaml uninstall`, as a person types them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from aiaml_server.cli.app import run
+from client import PYTHON
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with Cursor and Gemini CLI, and memories of one's own."""
+    for name in os.environ:
+        if name.startswith(("AIAML_", "XDG_", "CLAUDE_", "CODEX_", "GEMINI_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".cursor").mkdir()
+    (tmp_path / ".gemini").mkdir()
+    return tmp_path
+
+
+def typed(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
+    """Run a command line; return what it prints."""
+    assert run(words) == code
+    done = capsys.readouterr()
+    return done.out + done.err
+
+
+def entry(path: Path, name: str = "aiaml") -> dict[str, object]:
+    """Return an entry of a JSON file."""
+    found: dict[str, object] = json.loads(path.read_text("utf-8"))["mcpServers"][name]
+    return found
+
+
+def test_all_that_are_found_are_connected(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The variables of the shell go in, and what is named; it is undone by the printed command."""
+    monkeypatch.setenv("AIAML_LOG_LEVEL", "DEBUG")
+    said = typed(capsys, "install", "--all", "--env", "MINE=1", "--dir", "~/work")
+    env = {"AIAML_LOG_LEVEL": "DEBUG", "MINE": "1", "AIAML_MEMORY_DIR": str(home / "work")}
+    assert entry(home / ".cursor" / "mcp.json")["env"] == env
+    assert entry(home / ".gemini" / "settings.json")["env"] == env
+    assert "Cursor is connected" in said and "Undo: aiaml uninstall cursor gemini" in said
+    assert "already connected" in typed(capsys, "install", "cursor")
+    rows = json.loads(typed(capsys, "install", "--list", "--json"))
+    assert {row["client"]: row["state"] for row in rows}["cursor"] == "connected"
+    typed(capsys, "uninstall", "--all")
+    assert not (home / ".cursor" / "mcp.json").exists()
+    assert not (home / ".gemini" / "settings.json").exists()
+
+
+def test_a_toolset_is_added_to_what_the_entry_serves(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--env` sets just what is to be served."""
+    path = home / ".cursor" / "mcp.json"
+    typed(capsys, "install", "cursor")
+    typed(capsys, "install", "cursor", "--toolset", "citations")
+    assert entry(path)["env"] == {"AIAML_TOOLSETS": "aiaml,citations"}
+    typed(capsys, "install", "cursor", "--env", "AIAML_TOOLSETS=citations")
+    assert entry(path)["env"] == {"AIAML_TOOLSETS": "citations"}
+
+
+def test_a_project_gets_nothing_of_this_computer(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what is named. Each toolset has an entry of its own, and all are removed together."""
+    monkeypatch.setenv("AIAML_LOG_LEVEL", "DEBUG")
+    words = ("claude-code", "--project", "--toolset", "citations", "--toolset", "aiaml")
+    typed(capsys, "install", *words, "--dir", "~/work/memory")
+    path = home / ".mcp.json"
+    ours = {"AIAML_MEMORY_DIR": "~/work/memory"}
+    assert entry(path)["env"] == ours
+    assert entry(path, "aiaml-citations")["env"] == {**ours, "AIAML_TOOLSETS": "citations"}
+    assert entry(path)["command"] in ("uvx", "aiaml-server")
+    assert sys.prefix not in path.read_text("utf-8")
+    typed(capsys, "uninstall", "claude-code", "--project")
+    assert not path.exists()
+    typed(capsys, "install", "claude-desktop", "--project", code=2)
+
+
+def test_passwords_are_written_and_not_shown(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those of other servers neither; a dry run writes nothing."""
+    path = home / ".cursor" / "mcp.json"
+    before = '{"mcpServers": {"x": {"env": {"API_KEY": "hunter2"}}}}'
+    path.write_text(before.replace(": {", ": {\n"))
+    remote = "AIAML_GITHUB_REMOTE=https://ada:swordfish@example.org/m.git"
+    said = typed(capsys, "install", "cursor", "--env", remote, "--dry-run")
+    assert "+" in said and "swordfish" not in said and "hunter2" not in said
+    assert "swordfish" not in path.read_text()
+    assert "swordfish" not in typed(capsys, "install", "cursor", "--env", remote)
+    assert "swordfish" in path.read_text()
+    said = typed(capsys, "install", "--print", "codex", "--env", remote)
+    assert "https://***@example.org" in said and "Put the password in place of ***" in said
+
+
+def test_a_file_that_is_refused_is_told_with_the_text_to_paste(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The other clients are connected all the same."""
+    (home / ".cursor" / "mcp.json").write_text("{")
+    said = typed(capsys, "install", "cursor", "gemini", code=3)
+    assert "Add this by hand:" in said and '"mcpServers": {' in said
+    assert entry(home / ".gemini" / "settings.json")
+
+
+def test_whoever_reads_may_go_away(home: Path) -> None:
+    """`aiaml install a b | head -1` connects both."""
+    command = f'"{PYTHON}" -m aiaml_server install cursor gemini | head -1'
+    subprocess.run(["/bin/sh", "-c", command], check=True, capture_output=True)
+    assert entry(home / ".cursor" / "mcp.json") and entry(home / ".gemini" / "settings.json")
+
+
+def test_hooks_are_for_the_directory_of_the_entry(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Or for one that is named; they come and go apart from the entry."""
+    path = home / ".claude" / "settings.json"
+    typed(capsys, "install", "claude-code", "--dir", "~/work")
+    typed(capsys, "install", "claude-code", "--hooks")
+    assert path.read_text("utf-8").count(f"--dir {home / 'work'}") == 2
+    typed(capsys, "install", "claude-code", "--hooks", "--dir", "~/other")
+    assert path.read_text("utf-8").count(f"--dir {home / 'other'}") == 2
+    typed(capsys, "uninstall", "claude-code", "--hooks")
+    assert not path.exists() and (home / ".claude.json").exists()
+    typed(capsys, "install", "zed", "--hooks", code=2)
+    typed(capsys, "install", "claude-code", "--hooks", "--project", code=2)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("cursor", "--all"),
+        ("cursor", "--env", "x"),
+        ("cursor", "--dir", "relative"),
+        ("curser",),
+    ],
+)
+def test_wrong_words(
+    words: tuple[str, ...], home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are a usage error, and nothing is written."""
+    typed(capsys, "install", *words, code=2)
+    assert not list((home / ".cursor").iterdir())
