@@ -62,11 +62,13 @@ class GitFailed(AiamlError):  # noqa: N818
         command: the command, such as "fetch".
         output: what it printed on standard error and standard output, without passwords.
         exit_code: how it ended; `TIMED_OUT` if it was killed.
+        stdout: what it printed on standard output: some commands answer "no" by exit code 1.
     """
 
-    def __init__(self, command: str, output: str, exit_code: int = 1) -> None:
+    def __init__(self, command: str, output: str, exit_code: int = 1, stdout: bytes = b"") -> None:
         self.command = command
         self.exit_code = exit_code
+        self.stdout = stdout
         self.output = output.strip()
         super().__init__(f"git {command} failed: {self.output}")
 
@@ -120,7 +122,7 @@ class Git:
         if process.returncode:
             text = (errors + b"\n" + output).decode("utf-8", "replace")
             hidden = re.sub(r"(https?://)[^\s/'\"@]+@", r"\1***@", text)
-            raise GitFailed(command, hidden, process.returncode)
+            raise GitFailed(command, hidden, process.returncode, bytes(output))
         return bytes(output)
 
     def _start(

@@ -30,7 +30,8 @@ def ask(
         output = Git(Path(root)).run(*words, stdin=given or None, seconds=seconds)
     except GitFailed as error:
         if error.exit_code != TIMED_OUT:
-            return subprocess.CompletedProcess(words, error.exit_code, b"", error.output.encode())
+            errors = error.output.encode()
+            return subprocess.CompletedProcess(words, error.exit_code, error.stdout, errors)
         _silent[root] = time.monotonic() + _SILENT
         return None
     except (AiamlError, OSError, ValueError):
