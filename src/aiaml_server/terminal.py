@@ -31,7 +31,6 @@ __all__ = [
     "EXIT_FAILED",
     "EXIT_NOTHING",
     "EXIT_OK",
-    "EXIT_UNANSWERED",
     "EXIT_USAGE",
     "Exit",
     "bold",
@@ -57,12 +56,10 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 EXIT_OK = 0  # exit codes, this and those below
-EXIT_NOTHING = 1  # not found, no match, not wanted; or a warning of `doctor`
+EXIT_NOTHING = 1  # not found, no match, not wanted
+EXIT_FAILED = 1  # the disk, git or a file refused; `doctor` found something
 EXIT_USAGE = 2  # the words, or a setting, cannot be used
-EXIT_FAILED = 3  # the disk, git or a file refused; or an error of `doctor`
-EXIT_UNANSWERED = 4  # `sync --setup` would ask, and there is nobody
 EXIT_INTERRUPTED = 130
-EXIT_PIPE_CLOSED = 141
 
 MANY = 2000  # files that are worth showing progress for
 _SHOWN_SECONDS = 0.2  # between two numbers on a terminal

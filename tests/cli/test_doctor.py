@@ -163,7 +163,7 @@ def test_a_package_of_another_version_is_an_error(base: Path, tmp_path: Path) ->
     """An SDK that is too new is the error that brought down every server without a bound."""
     distribution(tmp_path / "path", "mcp", "9.1")
     report = checked(base, "packages", PYTHONPATH=str(tmp_path / "path"))
-    assert report.code == 3
+    assert report.code == 1
     assert report.having("error", "mcp 9.1 does not fit: aiaml-server needs mcp")
     assert report.having("ok", "click")
 
@@ -225,7 +225,7 @@ def test_a_server_that_does_not_start_is_an_error(base: Path, tmp_path: Path) ->
     (tmp_path / "path").mkdir()
     (tmp_path / "path" / "mcp.py").write_text("raise ImportError('a broken installation')")
     report = checked(base, "server", PYTHONPATH=str(tmp_path / "path"))
-    assert report.code == 3
+    assert report.code == 1
     assert report.having("error", "does not serve: it ended, or did not answer initialize")
     assert report.having("error", "ImportError: a broken installation")
 
@@ -254,7 +254,7 @@ def test_an_entry_that_cannot_start_is_an_error(base: Path) -> None:
     (file,) = (base.parent / ".gemini").glob("settings.json")
     file.write_text(file.read_text("utf-8").replace('"sessions"', '"session"'), "utf-8")
     report = checked(base, "clients")
-    assert report.code == 3
+    assert report.code == 1
     assert report.having("error", "did you mean sessions?")
 
 
@@ -276,7 +276,7 @@ def test_install_writes_no_entry_that_cannot_start(base: Path) -> None:
 def test_each_bad_setting_is_named_and_the_rest_is_checked(base: Path) -> None:
     """Two wrong values are two errors; what does not depend on them is checked all the same."""
     report = checked(base, AIAML_SYNC_INTERVAL="often", AIAML_LOG_LEVEL="loud")
-    assert report.code == 3
+    assert report.code == 1
     assert report.having("error", "AIAML_SYNC_INTERVAL is 'often'")
     assert report.having("error", "AIAML_LOG_LEVEL is 'loud'")
     assert report.having("ok", "12 memories")
@@ -340,7 +340,7 @@ def test_a_file_in_the_place_of_the_directory(tmp_path: Path, words: tuple[str, 
     base = tmp_path / "base"
     base.write_text("mine")
     report = checked(base, *words)
-    assert report.code == 3
+    assert report.code == 1
     assert report.having("error", f"{base} is not a directory")
     assert report.having("ok", "the three tools work")
     assert base.read_text() == "mine"
@@ -351,7 +351,7 @@ def test_a_directory_that_no_memory_could_make_is_an_error(tmp_path: Path, name:
     """What cannot lie below a file, or has no name that a disk takes, is not well."""
     (tmp_path / "mine").write_text("mine")
     report = checked(tmp_path / name, "directory", "disk")
-    assert report.code == 3
+    assert report.code == 1
     assert report.having("error", "cannot create")
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
@@ -369,7 +369,7 @@ def test_a_file_in_the_place_of_files(tmp_path: Path) -> None:
     tmp_path.joinpath("files").write_text("mine")
     report = checked(tmp_path, "disk", "files", "index")
     assert {each["check"] for each in report.having("error", "not a directory")} >= {"disk"}
-    assert report.code == 3
+    assert report.code == 1
 
 
 def unprivileged() -> tuple[str, ...]:
@@ -389,7 +389,7 @@ def test_a_directory_without_permission(base: Path, where: str) -> None:
     place.chmod(0o500)
     report = Report(run(base, "--json", "disk", before=unprivileged()))
     place.chmod(0o700)
-    assert report.code == 3
+    assert report.code == 1
     assert report.having("error", f"cannot write in {place}: permission denied")
 
 
@@ -651,7 +651,7 @@ def test_an_index_that_answers_wrongly_is_an_error_that_is_mended(base: Path) ->
     """Also when its checksums agree: files are compared; made anew, it is right."""
     tampered(base, "DELETE FROM unindexed; UPDATE sums SET sum = 0 WHERE kind = 'unindexed'")
     report = checked(base, "index")
-    assert report.code == 3
+    assert report.code == 1
     assert report.having("error", "the index ")
     mended = checked(base, "index", "--fix", "--yes")
     assert mended.having("ok", "mended") and mended.code == 0
@@ -814,7 +814,7 @@ def test_a_remote_that_is_not_there_is_an_error(base: Path, tmp_path: Path) -> N
     """Said now, and, once a server has tried, also by the status; `--offline` does not ask."""
     missing = tmp_path / "missing"
     report = synced(base, remote=missing)
-    assert report.code == 3
+    assert report.code == 1
     assert report.having("error", f"nothing is at {missing}")
     once(Settings(base, remote=str(missing)))
     assert synced(base, "sync", remote=missing).having("error", "failing since")
@@ -828,7 +828,7 @@ def test_a_trouble_of_the_remote_is_named_once(base: Path, tmp_path: Path) -> No
     report = synced(base, "sync", "remote", remote=missing)
     (found,) = report.having("error", f"nothing is at {missing}")
     assert found["check"] == "sync" and "failing since" in found["found"]
-    assert report.code == 3
+    assert report.code == 1
     assert synced(base, "remote", remote=missing).having("error", f"nothing is at {missing}")
     report = synced(base, "sync", "remote", remote=another)
     assert [each["check"] for each in report.having("error", "is not there")] == ["sync", "remote"]
@@ -888,7 +888,7 @@ def test_a_client_that_starts_something_missing_is_an_error(base: Path, tmp_path
     path = cursor(tmp_path, json.dumps({"mcpServers": {"aiaml": {"command": str(gone)}}}))
     before = path.read_bytes()
     report = checked(base, "clients", "--fix", "--yes")
-    assert report.code == 3
+    assert report.code == 1
     (found,) = report.having("error", f"starts {gone}, which is not there")
     assert found["found"].startswith("Cursor: ") and str(path) in found["found"]
     assert found["remedy"] == "`aiaml install cursor` puts it right"

@@ -111,7 +111,7 @@ def test_a_file_that_is_refused_is_told_with_the_text_to_paste(
 ) -> None:
     """The other clients are connected all the same."""
     (home / ".cursor" / "mcp.json").write_text("{")
-    said = typed(capsys, "install", "cursor", "gemini", code=3)
+    said = typed(capsys, "install", "cursor", "gemini", code=1)
     assert "Add this by hand:" in said and '"mcpServers": {' in said
     assert entry(home / ".gemini" / "settings.json")
 

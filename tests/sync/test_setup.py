@@ -106,8 +106,8 @@ def test_setup_of_what_does_not_answer_remembers_nothing(homes: tuple[Home, Home
     one, _ = homes
     one.aiaml("remember", "Max likes the sea.", "-t", "dog")
     for address in ("file:///no/such/repository.git", "ext::sh -c false"):
-        one.aiaml("sync", "--setup", address, code=3 if address.startswith("file") else 2)
-    said = one.aiaml("sync", "--setup", "ssh://127.0.0.1:1/m", code=3)
+        one.aiaml("sync", "--setup", address, code=1 if address.startswith("file") else 2)
+    said = one.aiaml("sync", "--setup", "ssh://127.0.0.1:1/m", code=1)
     assert "cannot be reached" in said and "again" not in said, said
     assert "Kept on this computer only" in one.aiaml("status")
     assert "no terminal to ask on" in one.aiaml("sync", "--setup", code=2)
@@ -126,8 +126,8 @@ def test_setup_of_another_remote_that_refuses_says_that_there_is_no_copy(
     subprocess.run(["git", "init", "--quiet", "--bare", str(other)], check=True)
     (other / "hooks" / "pre-receive").write_text("#!/bin/sh\nexit 1\n")
     (other / "hooks" / "pre-receive").chmod(0o755)
-    one.aiaml("sync", "--setup", str(other), code=3)
-    said = one.aiaml("status", code=3)
+    one.aiaml("sync", "--setup", str(other), code=1)
+    said = one.aiaml("status", code=1)
     assert "nothing sent yet" in said and "lacks 2 changes of ours" in said, said
     assert "All is well" not in said and "there is a copy" not in said, said
 
@@ -142,7 +142,7 @@ def test_a_disk_that_is_away_is_told_as_that(homes: tuple[Home, Home], tmp_path:
     stick.rename(tmp_path / "pocket")
     one.aiaml("remember", "Bo likes the hills.", "-t", "dog")
     for words in (["sync"], ["status"], ["doctor", "sync", "remote"]):
-        said = one.aiaml(*words, code=3)
+        said = one.aiaml(*words, code=1)
         assert f"is not there (nothing is at {stick / 'm.git'})" in said, said
         assert "plug" in said and "by itself" in said, said
         assert "key" not in said and "AIAML_GITHUB_REMOTE" not in said, said
@@ -204,7 +204,7 @@ def test_setup_asks_before_it_joins_something_else_than_memories(
     if head:
         (theirs / "HEAD").write_text(f"ref: {head}\n", encoding="utf-8")
     refs = git(theirs, "for-each-ref")
-    said = one.aiaml("sync", "--setup", str(theirs), code=4)
+    said = one.aiaml("sync", "--setup", str(theirs), code=2)
     holds = f"3 files on its branch {branch} (README.md and src)"
     assert (f"the branches {branch}" if head else holds) in said, said
     assert head or "newest commit is Marco's, of a moment ago" in said, said
@@ -225,7 +225,7 @@ def test_setup_counts_only_what_has_the_name_of_a_memory(
     one, _ = homes
     one.aiaml("remember", "Max likes the sea.", "-t", "dog")
     theirs = repository_with(stick / "code.git", "main", "files/README.md", "files/notes.md")
-    said = one.aiaml("sync", "--setup", str(theirs), code=4)
+    said = one.aiaml("sync", "--setup", str(theirs), code=2)
     assert "something else than memories: 2 files on its branch main (files)" in said, said
     said = one.aiaml("sync", "--setup", str(theirs), "--yes")
     assert "1 sent" in said, said
@@ -239,7 +239,7 @@ def test_setup_asks_before_it_joins_over_ssh(homes: tuple[Home, Home], server: S
     server.let_in(one)
     one.aiaml("remember", "Max likes the sea.", "-t", "dog")
     theirs = repository_with(server.place / "code.git", "main", "README.md")
-    said = one.aiaml("sync", "--setup", server.address(theirs), code=4)
+    said = one.aiaml("sync", "--setup", server.address(theirs), code=2)
     assert "1 file on its branch main (README.md)" in said, said
 
 
@@ -366,7 +366,7 @@ def test_setup_over_ssh_brings_memories_to_a_second_computer(
     remote = server.place / "far" / "memories.git"
     one.aiaml("remember", "Max likes the sea.", "-t", "dog")
     server.known_to(one)
-    said = one.aiaml("sync", "--setup", server.address(remote), code=3)
+    said = one.aiaml("sync", "--setup", server.address(remote), code=1)
     assert "this computer needs a key" in said and "ssh-copy-id" in said
     assert not remote.exists()
     server.let_in(one)
@@ -392,7 +392,7 @@ def test_setup_over_ssh_leaves_what_is_there_alone(
     server.known_to(one)
     server.let_in(one)
     (server.place / "mine").mkdir()
-    said = one.aiaml("sync", "--setup", server.address(server.place / "mine"), code=3)
+    said = one.aiaml("sync", "--setup", server.address(server.place / "mine"), code=1)
     assert "no git repository" in said
     assert not any((server.place / "mine").iterdir())
 

@@ -311,7 +311,7 @@ def test_offline_it_is_gone_here_and_later_elsewhere(
     """What can be done is done; the rest as soon as the remote can be reached."""
     memory = shared(ada, bob)
     away = remote.rename(remote.with_name("away"))
-    said = forget(ada, memory.id, code=3)
+    said = forget(ada, memory.id, code=1)
     assert "The copy still has them: " in said and "is not there" in said
     is_gone(ada)
     away.rename(remote)
@@ -630,7 +630,7 @@ def test_a_remote_that_refuses_is_told_as_such(ada: Machine, bob: Machine, remot
     """And once it lets its history be replaced, it is."""
     memory = shared(ada, bob)
     git(remote, "config", "receive.denyNonFastForwards", "true")
-    said = forget(ada, memory.id, code=3)
+    said = forget(ada, memory.id, code=1)
     assert "does not let its history be replaced" in said
     assert Status.read(ada.base).problem_kind == "history-kept"
     git(remote, "config", "receive.denyNonFastForwards", "false")

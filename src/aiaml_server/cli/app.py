@@ -22,7 +22,6 @@ from aiaml_server.terminal import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
     EXIT_OK,
-    EXIT_PIPE_CLOSED,
     EXIT_USAGE,
     Exit,
     be_silent,
@@ -57,12 +56,9 @@ Examples:
 
 EXIT_CODES = {
     "0": "done",
-    "1": "nothing found, or not wanted after all",
+    "1": "nothing found, not wanted after all, or it failed",
     "2": "wrong usage or setting",
-    "3": "a disk, git or a file refused",
-    "4": "`sync --setup` would ask first, and there is no terminal",
     "130": "Ctrl-C; another signal: 128 and its number",
-    "141": "whoever read the output went away",
 }
 
 
@@ -238,7 +234,7 @@ def run(words: Sequence[str], name: str = "", group: str = "") -> int:
         code = _run(name, words, group)
         sys.stdout.flush()
     except BrokenPipeError:
-        code = _abandoned(EXIT_PIPE_CLOSED)
+        code = _abandoned(EXIT_FAILED)
     except OSError as error:  # the verbs have said what they know; here is what nobody expected
         with suppress(OSError):
             gone = isinstance(error, FileNotFoundError)

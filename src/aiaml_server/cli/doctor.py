@@ -68,8 +68,8 @@ def doctor(only: tuple[str, ...], mend: bool, offline: bool, yes: bool, data: st
     """Check everything, and say what to do.
 
     The program, the directory, the files, the index, git, clients and a real server: each line is
-    ok, a warning or an error, with what to do about it. The exit code is that of the worst: 0, 1
-    for a warning, 3 for an error.
+    ok, a warning or an error, with what to do about it. The exit code is 0 where all is
+    ok, else 1.
 
     `--fix` makes the directory private and deletes what can be made anew or nobody needs: a wrong
     index, and what was left by a writer that died. It says so first, and never touches a memory.

@@ -21,7 +21,6 @@ from aiaml_server.storage.programs import find
 from aiaml_server.sync import Problem, survey
 from aiaml_server.terminal import (
     EXIT_FAILED,
-    EXIT_UNANSWERED,
     EXIT_USAGE,
     Exit,
     confirm,
@@ -142,7 +141,7 @@ def _agree(setting: Settings, refs: Mapping[str, str], *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         todo = "Make an empty repository, or say yes to have memories there too (`--yes`)"
-        raise Exit(f"{told}. {todo}", EXIT_UNANSWERED)
+        raise Exit(f"{told}. {todo}", EXIT_USAGE)
     notify(f"{told}.")
     confirm("Put memories there too, for all to read who read that?")
 

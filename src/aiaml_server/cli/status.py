@@ -68,7 +68,7 @@ def status(json: bool) -> int:
     """Show how sync stands, and what to do where it fails.
 
     Nothing is sent: ahead and behind are counted against the remote as it was last seen. The exit
-    code is 0 when all is well or sync is off, 1 when something waits for you, 3 when it fails.
+    code is 0 when all is well or sync is off, 1 when something waits for you or fails.
 
     \b
     Examples:

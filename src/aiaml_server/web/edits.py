@@ -23,7 +23,7 @@ from aiaml_server.format.memory import must_be, parse
 from aiaml_server.rendering.html import safe_html
 from aiaml_server.settings import MEMORY_DIR, remote_problem
 from aiaml_server.storage.store import MAX_FILE, Stamp
-from aiaml_server.terminal import EXIT_OK, EXIT_UNANSWERED
+from aiaml_server.terminal import EXIT_OK
 from aiaml_server.web.asked import MAX_BODY, body, is_large, json_in
 from aiaml_server.web.choice import Choice
 from aiaml_server.web.pages import Json, problem
@@ -190,7 +190,7 @@ class Edits:
         said = (done.stderr + done.stdout).decode("utf-8", "replace").strip()
         if done.returncode == EXIT_OK:
             return Json({"said": said})
-        asks = {"yes": "must be true for that"} if done.returncode == EXIT_UNANSWERED else None
+        asks = {"yes": "must be true for that"} if "`--yes`" in said else None
         return problem(409, said.rpartition("aiaml: ")[2], asks)
 
     def _export(self, request: Request, text: str) -> Response:

@@ -125,7 +125,7 @@ def test_a_memory_gives_ci_no_command(tmp_path: Path, program: list[str]) -> Non
         head = f'id: mem-x-0000000{number}\nsubject: "{each}"\ncitations:{cited}'
         text = f"---\n{head}\n---\n\n{each}\n**Fact**: {each}\n"
         (tmp_path / "memories" / f"mem-x-0000000{number}.md").write_text(text)
-    for line in ("verify", "verify --format github", "verify --json", "list --csv",
+    for line in ("verify", "verify --format github", "verify --json",
                  "about ::add-mask::e", "get mem-x-00000000"):  # fmt: skip
         done = run([sys.executable, *program, *line.split()], tmp_path)
         assert "add-mask::e" in done.stdout, done.stderr

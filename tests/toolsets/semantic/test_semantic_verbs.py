@@ -124,7 +124,7 @@ def test_a_model_is_fetched_used_and_memories_get_vectors(person: Person, hub: H
 @needs_fastembed
 def test_a_fetch_that_fails_is_said_in_a_sentence(person: Person) -> None:
     """With the reason, and the exit code of what another has refused."""
-    said = person.runs("fetch", code=3)
+    said = person.runs("fetch", code=1)
     assert said.startswith(f"aiaml: the model {BGE} cannot be fetched: connection refused; ")
     assert "HF_ENDPOINT" in said and "`aiaml semantic use DIRECTORY`" in said
     assert "the last try failed: " in person.runs("status") and "ConnectError" in person.runs(
@@ -185,7 +185,7 @@ def test_a_search_fetches_no_reranker(person: Person) -> None:
     said = person.runs("search", "fact")
     assert "not reranked: the model Xenova/ms-marco-MiniLM-L-6-v2 is not on this machine" in said
     assert not (person.home / ".memory" / "logs").exists()
-    person.runs("fetch", code=3)
+    person.runs("fetch", code=1)
     for verb, code in (("status", 0), ("doctor", 1)):
         assert person.runs(verb, code=code).count("the last try failed: ") == 2
 
@@ -216,7 +216,7 @@ def test_a_directory_is_used_once_it_was_tried(person: Person) -> None:
     """What is no model changes no setting."""
     empty = person.home / "empty"
     empty.mkdir()
-    said = person.runs("use", str(empty), code=3)
+    said = person.runs("use", str(empty), code=1)
     assert f"the folder {empty} has no tokenizer.json" in said
     assert not (person.home / ".memory").exists()
     assert "did you mean" in person.runs("use", "BAAI/bge-smal-en-v1.5", code=2)
@@ -252,7 +252,7 @@ def test_a_migration_goes_from_one_model_to_the_next(person: Person) -> None:
 def test_without_a_model_nothing_is_migrated(person: Person) -> None:
     """The sentence says why."""
     person.stores("A fact.")
-    assert "connection refused" in person.runs("migrate", code=3)
+    assert "connection refused" in person.runs("migrate", code=1)
 
 
 # --- memories -------------------------------------------------------------------------------------
@@ -393,7 +393,7 @@ def test_one_that_is_damaged_does_not_keep_the_other_from_its_vectors(person: Pe
     memories.close()
     (person.project / ".memory" / "db").write_bytes(b"no database " * 1000)
     person.runs("use", str(model_folder()), "--name", NAME)
-    said = person.runs("migrate", code=3)
+    said = person.runs("migrate", code=1)
     assert f"1 memory got a vector of {NAME}" in said and "without the project memories" in said
 
 
@@ -460,7 +460,7 @@ def test_without_the_extra_a_sentence_names_it(person: Person, tmp_path: Path) -
     (tmp_path / "without" / "apsw.py").write_text("raise ImportError", encoding="utf-8")
     os.environ["PYTHONPATH"] = str(tmp_path / "without")
     try:
-        said = person.runs("list", code=3)
+        said = person.runs("list", code=1)
     finally:
         del os.environ["PYTHONPATH"]
     assert said.startswith("aiaml: apsw, which keeps the memories, is not installed")
@@ -477,11 +477,11 @@ def test_doctor_examines_what_there_is(person: Person) -> None:
     (person.project / ".memory" / "db").write_bytes(b"no database " * 1000)
     assert "without the project memories" in person.runs("list")
     assert "without the project memories" in person.asks("list")["warnings"][0]
-    said = person.runs("status", code=3)
+    said = person.runs("status", code=1)
     assert "project   " in said and "no database: file is not a database" in said
     assert "global    1 memory " in said and "model     " in said
-    status = person.asks("status", code=3)
+    status = person.asks("status", code=1)
     assert [each["memories"] for each in status["databases"]] == [None, 1]
     assert "no database" in status["databases"][0]["error"]
-    found = person.asks("doctor", code=3)
+    found = person.asks("doctor", code=1)
     assert "error" in {each["level"] for each in found}
