@@ -30,6 +30,7 @@ from waiting import wait_until
 
 LAB = ROOT / "lab"
 COMMAND = [sys.executable, "-m", "lab"]
+pytestmark = pytest.mark.slow
 posix = pytest.mark.skipif(
     sys.platform == "win32", reason="the lab's own server locks as POSIX does"
 )
@@ -56,7 +57,6 @@ def test_lab_adapters_are_short(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 60
 
 
-@pytest.mark.slow
 @strace.needed
 def test_lab_catches_each_fault_by_name() -> None:
     """Twelve faults in a server, one at a time, and none in the sound one."""
@@ -66,7 +66,6 @@ def test_lab_catches_each_fault_by_name() -> None:
     assert "MISSED" not in done.stdout and "WRONGLY" not in done.stdout
 
 
-@pytest.mark.slow
 @posix
 def test_lab_says_which_fault_it_missed() -> None:
     """A fault that nobody put in cannot be caught, and is no success."""
@@ -253,7 +252,6 @@ def test_lab_asks_each_server_for_its_own_texts(
     assert together.is_there(blind, nobody, "key01", whole, person)
 
 
-@pytest.mark.slow
 @posix
 def test_lab_syncs_five_machines_in_every_other_round(tmp_path: Path) -> None:
     """All of them have all; the first round is for two."""
