@@ -21,7 +21,7 @@ from typing import Any
 import corpus
 from aiaml_server.files import replace_atomic
 from aiaml_server.toolsets.compartments import Compartments
-from aiaml_server.toolsets.sessions.memory import AgentMemory
+from aiaml_server.toolsets.sessions.service import AgentMemory
 from run import BARE, OURS, Server, beside, judged, ms
 
 ENTRIES = 10_000
@@ -143,7 +143,7 @@ def appending(place: Path, repeats: int) -> Iterator[tuple[str, str, str]]:
     (place / ".git").mkdir()
     (place / ".git" / "HEAD").write_text("ref: refs/heads/main\n", encoding="ascii")
     memory = AgentMemory(str(place), "aristotle")
-    log = Path(memory.start(DAY).file)
+    log = Path(memory.start_session(DAY)["session_file"])
     for count in (0, 1_000):
         if count:
             lines = "".join(f"\n- Entry {number} of many.\n" for number in range(count))
@@ -153,7 +153,7 @@ def appending(place: Path, repeats: int) -> Iterator[tuple[str, str, str]]:
             log.write_text(text, encoding="utf-8")
         ours, bare = in_turn(
             repeats,
-            lambda: memory.append("Decisions", "- Prices are kept in cents.", DAY),
+            lambda: memory.append_entry("Decisions", "- Prices are kept in cents.", DAY),
             lambda: replace_atomic(place / "bare.md", log.read_bytes(), 0o644),
         )
         yield f"`append_entry`, {count:,} entries there : a bare write", "", beside(ours, bare)

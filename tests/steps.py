@@ -16,7 +16,7 @@ _PRELUDE = """
 import json, os, signal, sys
 place, script, words = sys.argv[1], sys.argv[2], sys.argv[3:]
 import portalocker, markdown_it, _strptime
-import aiaml_server.toolsets.sessions.memory, aiaml_server.toolsets.compartments.memory
+import aiaml_server.toolsets.sessions.service, aiaml_server.toolsets.compartments.memory
 OUTSIDE = ("socket.", "subprocess.", "os.exec", "os.fork", "os.posix_spawn", "os.spawn",
            "os.system", "shutil.", "urllib.")
 FILES = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate")

@@ -19,7 +19,7 @@ from test_cli import at, run
 from aiaml_server import terminal
 from aiaml_server.cli.app import VERBS, aiaml
 from aiaml_server.format.invisible import inert, marked, marked_line
-from aiaml_server.toolsets.sessions.memory import AgentMemory
+from aiaml_server.toolsets.sessions.service import AgentMemory
 from client import SERVER
 from machine import bare, commit_by_hand, git
 
@@ -221,7 +221,7 @@ SHOWING_VERBS = [
     *("log", "history abcd1234", "status", "doctor --fast", "install --list"),
     *("import --dry-run notes", "forget --dry-run topic:t", "export --to out.jsonl", "sync"),
     *("remember more -t x", "show ffff", "no-such-verb", "list --no-such-option", "restore ffff"),
-    *("sessions list", "compartments show"),
+    *("compartments show",),
     *("citations list", "semantic stats", "install --dry-run cursor", "list --json", "demo"),
 ]
 
@@ -326,21 +326,17 @@ def test_no_verb_of_sessions_sends_what_a_repository_holds(tmp_path: Path) -> No
     """Logs, summaries and schemas by other hands, and names of files and directories."""
     git(tmp_path, "init", "--quiet")
     memory = AgentMemory(str(tmp_path), "aristotle")
-    memory.start("2025-01-20")
+    memory.start_session("2025-01-20")
     for number, text in enumerate(HOSTILE.values()):
         day = f"2025-02-{number + 1:02}"
-        memory.start(day)
-        log = memory.place.directory / "logs" / f"{day}.md"
+        memory.start_session(day)
+        log = memory.directory.path / "logs" / f"{day}.md"
         with log.open("a", encoding="utf-8", newline="") as stream:
             stream.write(f"\n{text}\n\n## Section {text}\n\n## Section {text}\n")
         if os.name == "posix":
             (log.parent / f"{text}\n.md").write_text("x")
-            (memory.place.directory.with_name(f"agent{text}") / "logs").mkdir(parents=True)
-    days = [f"2025-02-{number + 1:02}" for number in range(len(HOSTILE))]
-    lines = [["show", "aristotle", day, "--in", str(tmp_path)] for day in days]
-    lines += [
-        [verb, str(tmp_path), *more] for verb in ("list", "check") for more in ([], ["--json"])
-    ]
+            (memory.directory.path.with_name(f"agent{text}") / "logs").mkdir(parents=True)
+    lines = [["check", str(tmp_path), *more] for more in ([], ["--json"])]
     for words in lines:
         done = run("sessions", *words, **at(tmp_path / "m"))
         assert is_visible(done.stdout + done.stderr), words

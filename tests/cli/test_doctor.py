@@ -261,7 +261,7 @@ def test_an_entry_that_cannot_start_is_an_error(base: Path) -> None:
 def test_install_writes_no_entry_that_cannot_start(base: Path) -> None:
     """A toolset that there is not, or a setting of one that cannot be used, is refused."""
     home = {"HOME": str(base.parent), "USERPROFILE": str(base.parent)}
-    for variable, value in (("AIAML_TOOLSETS", "bad"), ("AIAML_REPOSITORIES", "not/absolute")):
+    for variable, value in (("AIAML_TOOLSETS", "bad"), ("AIAML_SESSIONS_REPO", "not/absolute")):
         environ = {**os.environ, **home, "AIAML_TOOLSETS": "sessions", variable: value}
         install = [*SERVER, "install", "gemini"]
         done = subprocess.run(install, env=environ, capture_output=True, text=True, check=False)
@@ -286,12 +286,13 @@ def test_each_bad_setting_is_named_and_the_rest_is_checked(base: Path) -> None:
 def test_a_bad_setting_of_a_toolset_that_is_served_is_not_well(base: Path) -> None:
     """Each is named once, with what to do; and none of a toolset that is not served."""
     wrong = {
-        "AIAML_COMPARTMENT_LIMIT": "abc", "AIAML_RUN_MINUTES": "soon", "AIAML_REPOSITORIES": "here",
+        "AIAML_COMPARTMENT_LIMIT": "abc", "AIAML_RUN_MINUTES": "soon",
+        "AIAML_SESSIONS_REPO": "here",
         "AIAML_SAFE_DIRECTORIES": "there",
     }  # fmt: skip
     report = checked(base, "settings", "toolsets", AIAML_TOOLSETS="compartments", **wrong)
     named = {each["found"].split()[0]: each["remedy"] for each in report.having("error", "")}
-    unusable = [each for each in wrong if each != "AIAML_REPOSITORIES"]
+    unusable = [each for each in wrong if each != "AIAML_SESSIONS_REPO"]
     assert sorted(named) == sorted(unusable)
     assert len(report.having("error", "")) == len(named)
     assert named["AIAML_RUN_MINUTES"].startswith("correct AIAML_RUN_MINUTES, or remove it, where")

@@ -31,7 +31,7 @@ from aiaml_server.toolsets.citations import Citation, Memories
 from aiaml_server.toolsets.compartments import Compartments
 from aiaml_server.toolsets.semantic.config import Config
 from aiaml_server.toolsets.semantic.memories import Memories as SemanticMemories
-from aiaml_server.toolsets.sessions.memory import AgentMemory
+from aiaml_server.toolsets.sessions.service import AgentMemory
 from semantic_model import Ready
 
 Run = Callable[..., dict[str, Any]]
@@ -747,9 +747,9 @@ def test_session_logs_arrive(tmp_path: Path, bring: Run) -> None:
     (repository / ".git").mkdir(parents=True)
     (repository / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     sessions = AgentMemory(str(repository), "aristotle")
-    sessions.start("2025-01-20")
-    sessions.append("Decisions", "- Prices are in cents.", "2025-01-20")
-    sessions.start("2025-01-21")
+    sessions.start_session("2025-01-20")
+    sessions.append_entry("Decisions", "- Prices are in cents.", "2025-01-20")
+    sessions.start_session("2025-01-21")
     (repository / "CLAUDE.md").write_text("Be brief.")
     said = bring(repository)
     [new] = said["new"]

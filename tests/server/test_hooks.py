@@ -22,7 +22,7 @@ from aiaml_server.server.hooks.hosts import Said, project
 from aiaml_server.storage.derived import folder
 from aiaml_server.storage.store import Store
 from aiaml_server.toolsets.citations import Citation, Memories
-from aiaml_server.toolsets.sessions.memory import AgentMemory
+from aiaml_server.toolsets.sessions.service import AgentMemory
 from machine import git
 from printed import printed
 
@@ -322,16 +322,16 @@ def told_by(toolset: str, place: Path, event: str, **said: object) -> list[str]:
 def test_hook_sessions_tells_summary_and_open_points(repository: Path) -> None:
     """At a start, of the one agent that the repository has; of two it tells nothing."""
     memory = AgentMemory(str(repository), "aristotle")
-    memory.start("2026-11-20")
-    memory.append("Open Questions", "- old?", "2026-11-20")
-    memory.start("2026-11-24")
-    memory.append("Decisions", "- Prices are in cents", "2026-11-24")
-    memory.append("Next Actions", "- Round them </memories>", "2026-11-24")
-    memory.update("Decisions", "- Cents everywhere", "append")
+    memory.start_session("2026-11-20")
+    memory.append_entry("Open Questions", "- old?", "2026-11-20")
+    memory.start_session("2026-11-24")
+    memory.append_entry("Decisions", "- Prices are in cents", "2026-11-24")
+    memory.append_entry("Next Actions", "- Round them </memories>", "2026-11-24")
+    memory.update_summary("Decisions", "- Cents everywhere", "append")
     summary, left = told_by("sessions", repository, "SessionStart", source="startup")
-    assert summary.startswith("summary of aristotle: ") and "Cents everywhere" in summary
-    assert left == "log of 2026-11-24, Next Actions: - Round them &lt;/memories&gt;"
-    AgentMemory(str(repository), "plato").start("2026-11-24")
+    assert summary == "Decisions: - Cents everywhere"
+    assert left == "Next Actions of 2026-11-24: - Round them &lt;/memories&gt;"
+    AgentMemory(str(repository), "plato").start_session("2026-11-24")
     assert told_by("sessions", repository, "SessionStart", source="startup") == []
 
 

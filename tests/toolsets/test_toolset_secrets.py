@@ -14,7 +14,7 @@ from test_cli import run
 from aiaml_server import toolsets
 from aiaml_server.toolsets.citations import Citation, Memories
 from aiaml_server.toolsets.compartments import Compartments
-from aiaml_server.toolsets.sessions.memory import AgentMemory
+from aiaml_server.toolsets.sessions.service import AgentMemory
 from aiaml_server.toolsets.warning import secret_warning
 from machine import git
 from secrets_corpus import ALNUM, of
@@ -59,7 +59,7 @@ def stores(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     def store(toolset: str, text: str, check: str = "") -> dict[str, Any]:
         values = {"AIAML_CHECK_SECRETS": check}
         if toolset == "sessions":
-            AgentMemory(str(repo), "ada").start(DAY)
+            AgentMemory(str(repo), "ada").start_session(DAY)
             tool = built(toolset, **values)["append_entry"].call
             who = {"agent_name": "ada", "repo_root": str(repo), "date": DAY}
             return dict(tool(**who, section="Decisions", content=text))
@@ -174,14 +174,13 @@ def test_citations_verify_reports_a_secret(stores: Any, repo: Path) -> None:
     assert run(*where, AIAML_CHECK_SECRETS="false").returncode == 0
 
 
-@pytest.mark.parametrize("toolset", ["sessions", "citations", "compartments", "semantic"])
+@pytest.mark.parametrize("toolset", ["citations", "compartments", "semantic"])
 def test_toolset_doctor_reports_a_secret(
     stores: Any, repo: Path, tmp_path: Path, toolset: str
 ) -> None:
     """Which kind, and where."""
     stores(toolset, f"the token is {TOKEN}")
     environ = {
-        "AIAML_REPOSITORIES": str(repo),
         "AIAML_CITATIONS_REPO": str(repo),
         "AIAML_COMPARTMENTS_FILE": str(tmp_path / "compartments.json"),
         "AIAML_SEMANTIC_PROJECT": str(repo),
@@ -191,7 +190,7 @@ def test_toolset_doctor_reports_a_secret(
     def said(**more: str) -> str:
         return "\n".join(each.found for each in checks({**environ, **more}))
 
-    assert ("1 problem" if toolset == "sessions" else "seems to hold a GitHub token") in said()
+    assert "seems to hold a GitHub token" in said()
     assert TOKEN not in said()
     assert "a GitHub token" not in said(AIAML_CHECK_SECRETS="false")
     assert "problem" not in said(AIAML_CHECK_SECRETS="false")
@@ -244,7 +243,7 @@ def test_toolset_secret_in_any_text(
     }
     if toolset == "sessions":
         given = {**given, "repo_root": str(repo), "date": DAY}
-        AgentMemory(str(repo), given["agent_name"]).start(DAY)
+        AgentMemory(str(repo), given["agent_name"]).start_session(DAY)
     manifest = toolsets.manifest(toolset)
     made = resolve_name(manifest.build)(manifest.read_settings(values))
     with made.lifespan(lambda _: None):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from aiaml_server.toolsets.citations import Citation, Memories
-from aiaml_server.toolsets.sessions.memory import AgentMemory
+from aiaml_server.toolsets.sessions.service import AgentMemory
 from environments import ROOT, UV
 from machine import git
 
@@ -43,8 +43,8 @@ def shop(tmp_path: Path, hooks: Path) -> Path:
     path.mkdir()
     git(path, "init", "--quiet")
     memory = AgentMemory(str(path), "aristotle")
-    memory.start(DAY)
-    memory.append("Decisions", "- Cents.", DAY)
+    memory.start_session(DAY)
+    memory.append_entry("Decisions", "- Cents.", DAY)
     revision = git(hooks, "rev-parse", "HEAD").strip()
     (path / ".pre-commit-config.yaml").write_text(
         f"repos:\n  - repo: {hooks.as_uri()}\n    rev: {revision}\n"

@@ -1,46 +1,36 @@
-"""What an agent is told at a session's start: its summary, and what its newest log left open."""
+"""The hook at the start of a session: the summary, and what the newest log left open."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 
 from aiaml_server.toolset import HookInput
 from aiaml_server.toolsets.failures import shorten
-from aiaml_server.toolsets.sessions import MANIFEST
-from aiaml_server.toolsets.sessions.document import Document
-from aiaml_server.toolsets.sessions.memory import AgentMemory
-from aiaml_server.toolsets.sessions.place import agents, top_of
+from aiaml_server.toolsets.sessions.markdown import Document
+from aiaml_server.toolsets.sessions.paths import find_repository, list_agents
+from aiaml_server.toolsets.sessions.service import AgentMemory
+from aiaml_server.toolsets.sessions.settings import AGENT
 
-OPEN = ("open", "next")
-"""Words of the sections that hold what is open: of the schema as specified, and of most others."""
-
-_SUMMARY = 500  # characters
-_LEFT = 300  # of each section
+MAX_CHARACTERS = 500
+"""The longest text that is taken from one section."""
+OPEN_SECTIONS = ("Open Questions", "Next Actions")
 
 
-def at_start(given: HookInput) -> Iterator[str]:
-    """Yield the summary, and each section of the newest log that holds what is open.
-
-    They are of the agent that the settings name, or of the only one that the repository has.
-    """
-    root = top_of(given.directory)
-    values = MANIFEST.read_settings(os.environ)
-    named = [values["AIAML_SESSIONS_AGENT"]] if values["AIAML_SESSIONS_AGENT"] else agents(root)
-    if len(named) != 1:
-        return
-    memory = AgentMemory(str(root), named[0], values["AIAML_REPOSITORIES"])
-    summary = Document(memory.summary().text.encode())
-    said = " ".join(_entries(summary, section.text) for section in summary.sections).strip()
-    if said:
-        yield f"summary of {named[0]}: {shorten(said, _SUMMARY)}"
-    for day in memory.place.dates()[:1]:
-        log = Document(memory.place.read(memory.place.log(day)) or b"")
-        for section in log.sections:
-            left = _entries(log, section.text)
-            if left and section.text.casefold().startswith(OPEN):
-                yield f"log of {day}, {section.text}: {shorten(left, _LEFT)}"
+def session_start(event: HookInput) -> list[str]:
+    """Return texts of the agent that the settings name, or of the only one in the repository."""
+    root = find_repository(event.directory)
+    agent = AGENT.value(os.environ)
+    names = [agent] if agent else list_agents(root)
+    if len(names) != 1:
+        return []
+    memory = AgentMemory(str(root), names[0])
+    summary = Document(memory.read_summary()["summary"].encode())
+    texts = [f"{heading.text}: {_one_line(summary, heading.text)}" for heading in summary.sections]
+    for day in memory.directory.dates()[:1]:
+        log = Document(memory.directory.read(memory.directory.log_name(day)) or b"")
+        texts += [f"{name} of {day}: {_one_line(log, name)}" for name in OPEN_SECTIONS]
+    return [shorten(text, MAX_CHARACTERS) for text in texts if not text.endswith(": ")]
 
 
-def _entries(document: Document, name: str) -> str:
-    return " ".join(document.entries(name).decode("utf-8", "replace").split())
+def _one_line(document: Document, section: str) -> str:
+    return " ".join(document.body(section).decode("utf-8", "replace").split())

@@ -1,18 +1,15 @@
-"""The schema of session logs: read from `_schema.md`, which the repository may change."""
+"""The schema of session logs, as `_schema.md` of the repository defines it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 from aiaml_server.toolsets.failures import shorten
-from aiaml_server.toolsets.sessions.blocks import Heading
-from aiaml_server.toolsets.sessions.document import Document
-from aiaml_server.toolsets.sessions.failures import InvalidSchema, MalformedLog
-from aiaml_server.toolsets.sessions.place import SCHEMA
-from aiaml_server.toolsets.sessions.remarks import Remark, conflicts
+from aiaml_server.toolsets.sessions.errors import InvalidSchema, MalformedLog
+from aiaml_server.toolsets.sessions.markdown import Document, Problem
+from aiaml_server.toolsets.sessions.paths import SCHEMA
 
 DEFAULT_SCHEMA = """\
 # Agent Memory Schema v1
@@ -39,22 +36,23 @@ DEFAULT_SCHEMA = """\
 ## Next Actions
 - Follow-up actions
 """
-"""Version 1, as specified."""
+"""Version 1, as the specification has it."""
 
 HEADER = "Header"
 VERSION = "v1"
+
 _VERSION = re.compile(r"\bschema (v\d[\w.]*)", re.IGNORECASE)
-_ITEM = re.compile(r"^[ \t]*[-*+][ \t]+(\S.*)")
+_LIST_ITEM = re.compile(r"^[ \t]*[-*+][ \t]+(\S.*?)[ \t]*(?:\([^()\n]*\))?[ \t]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Schema:
-    """What a session log must hold.
+    """What a session log must contain.
 
     Attributes:
         version: such as "v1".
-        fields: the header's, in order, without the hints in brackets.
-        sections: the others' names, in order.
+        fields: of the header, in order, without the hints in brackets.
+        sections: the names of the other sections, in order.
     """
 
     version: str
@@ -66,200 +64,128 @@ class Schema:
         """Read a schema.
 
         Raises:
-            InvalidSchema: it is none; the sentence says what is wrong, and on which line.
+            InvalidSchema: it is not one.
         """
         document = Document(data)
         for problem in schema_problems(document):
-            raise InvalidSchema(SCHEMA, problem.line, problem.what)
-        version = _version(document)
-        header, *sections = document.sections
-        names = tuple(each.text for each in sections)
-        return cls(version, tuple(_fields(document, header)), names)
+            raise InvalidSchema(SCHEMA, problem.line, problem.text)
+        names = [heading.text for heading in document.sections]
+        fields = _LIST_ITEM.findall(document.body(HEADER).decode())
+        return cls(find_version(document), tuple(fields), tuple(names[1:]))
 
-    def warnings(self) -> list[str]:
-        """Return what an agent should know of the version."""
+    @property
+    def order(self) -> list[str]:
+        """The names of all sections, that of the header first."""
+        return [HEADER, *self.sections]
+
+    def version_warnings(self) -> list[str]:
+        """Return a warning if this program was made for another version."""
         if self.version == VERSION:
             return []
         return [f"_schema.md declares schema {self.version}; this program was made for {VERSION}"]
 
-    # --- what new files hold ----------------------------------------------------------------------
-
-    def log(self, agent: str, date: str) -> bytes:
+    def new_log(self, agent: str, day: str) -> bytes:
         """Return an empty log."""
-        known = {"Agent Name": agent, "Date": date, "Session ID": f"{agent}-{date}"}
-        fields = "".join(f"- {each}: {known.get(each, '')}".rstrip() + "\n" for each in self.fields)
-        sections = "".join(f"\n## {each}\n" for each in self.sections)
-        return f"# Session Log (schema {self.version})\n\n## {HEADER}\n{fields}{sections}".encode()
+        fields = [f"- {field}: {value}".rstrip() for field, value in self._header(agent, day)]
+        sections = [f"\n## {name}" for name in self.sections]
+        lines = [f"# Session Log (schema {self.version})", "", f"## {HEADER}", *fields, *sections]
+        return ("\n".join(lines) + "\n").encode()
 
-    def summary(self, agent: str) -> bytes:
+    def new_summary(self, agent: str) -> bytes:
         """Return an empty summary."""
-        sections = "".join(f"\n## {each}\n" for each in self.sections)
-        return f"# Summary: {agent}\n{sections}".encode()
+        lines = [f"# Summary: {agent}", *(f"\n## {name}" for name in self.sections)]
+        return ("\n".join(lines) + "\n").encode()
 
-    # --- what existing files must hold ------------------------------------------------------------
-
-    def check_log(self, name: str, document: Document, agent: str, date: str) -> list[str]:
-        """Check a log; return warnings.
+    def check_log(self, name: str, document: Document, agent: str, day: str) -> list[str]:
+        """Check a log and return warnings.
 
         Raises:
-            MalformedLog: it is not as it must be; the sentence says on which line.
+            MalformedLog: it does not follow the schema.
         """
-        for problem in self.log_problems(document, agent, date):
-            raise MalformedLog(name, problem.line, problem.what)
-        return self.log_warnings(name, document)
-
-    def log_warnings(self, name: str, document: Document) -> list[str]:
-        """Return what should be known of the version that a log was made under."""
-        version = _version(document)
-        if version in ("", self.version):
+        for problem in self.log_problems(document, agent, day):
+            raise MalformedLog(name, problem.line, problem.text)
+        version = find_version(document)
+        if version == self.version:
             return []
         return [f"{name} was made under schema {version}; the schema is {self.version}"]
 
-    def log_problems(self, document: Document, agent: str, date: str) -> Iterator[Remark]:
-        """Yield all that is wrong with a log."""
-        if spoilt := unreadable(document):
-            yield from spoilt
-            return
-        version = _version(document)
-        if not version:
-            line = document.headings[0].line if document.headings else 1
-            title = f"# Session Log (schema {self.version})"
-            yield Remark(line, f"the first heading must be {title!r}")
-        yield from _heading_problems(document)
-        header = next(iter(document.sections), None)
-        if header and header.text == HEADER:
-            yield from self._header_problems(document, header, agent, date)
-        else:
-            yield Remark(header.line if header else 1, f"'## {HEADER}' must come first")
-        if version == self.version:
-            yield from self._section_problems(document)
+    def log_problems(self, document: Document, agent: str, day: str) -> list[Problem]:
+        """Return what is wrong with a log.
 
-    def _section_problems(self, document: Document) -> Iterator[Remark]:
-        """Yield where a log's sections are not the schema's, all of them and in order."""
-        place = {name: number for number, name in enumerate(self.order)}
-        last = -1
-        for each in document.sections:
-            name = shorten(each.text)
-            if each.text not in place:
-                yield Remark(each.line, f"the section {name!r} is not in the schema")
-            elif place[each.text] < last:
-                before = shorten(self.order[last])
-                what = f"the section {name!r} must stand before {before!r}"
-                yield Remark(each.line, what)
-            last = max(last, place.get(each.text, -1))
-        for name in self.sections:
-            if not document.find(name):
-                later = self.order[place[name] + 1 :]
-                lines = (each.line for each in document.sections if each.text in later)
-                line = min(lines, default=document.line_at(len(document.data)))
-                yield Remark(line, f"the section {name!r} is missing: put '## {name}' here")
+        The sections of a log that was made under another version are not compared.
+        """
+        title = f"# Session Log (schema {self.version})"
+        problems = _form_problems(document, _VERSION, title)
+        if problems:
+            return problems
+        header = document.sections[:1]
+        if not header or header[0].text != HEADER:
+            return [Problem(1, f"'## {HEADER}' must be the first section")]
+        lines = {line.strip() for line in document.body(HEADER).decode().splitlines()}
+        for field, value in self._header(agent, day):
+            if value and f"- {field}: {value}" not in lines:
+                text = f"the header must have the line '- {field}: {value}'"
+                problems.append(Problem(header[0].line, text))
+        if find_version(document) == self.version:
+            problems += self._section_problems(document)
+        return problems
 
-    def _header_problems(
-        self, document: Document, header: Heading, agent: str, date: str
-    ) -> Iterator[Remark]:
-        found: dict[str, tuple[int, str]] = {}
-        for line, item in _listed(document, header):
-            name, _, said = item.partition(":")
-            field = _without_hint(name.strip())
-            if field in found:
-                yield Remark(line, f"the header has the field {shorten(field)!r} twice")
-            found[field] = line, said.strip()
-        known = {"Agent Name": agent, "Date": date, "Session ID": f"{agent}-{date}"}
-        for field, value in known.items():
-            if field not in self.fields:
-                continue
-            if field not in found:
-                yield Remark(header.line, f"the header lacks the field {field!r}")
-                continue
-            line, said = found[field]
-            if said != value:
-                yield Remark(
-                    line, f"the header says {field} {shorten(said)!r}; it must be {value!r}"
-                )
+    def _section_problems(self, document: Document) -> Iterator[Problem]:
+        """Yield the first heading that differs from the schema, and those that it does not have."""
+        found = [(heading.text, heading.line) for heading in document.sections]
+        end = document.line_at(len(document.data))
+        for position, expected in enumerate(self.order):
+            name, line = found[position] if position < len(found) else ("nothing", end)
+            if name != expected:
+                yield Problem(line, f"'## {expected}' must be here; there is {shorten(name)!r}")
+                return
+        for name, line in found[len(self.order) :]:
+            yield Problem(line, f"the section {shorten(name)!r} is not in the schema")
 
-    @cached_property
-    def order(self) -> list[str]:
-        """Every section's name, the header's first."""
-        return [HEADER, *self.sections]
+    def _header(self, agent: str, day: str) -> list[tuple[str, str]]:
+        values = {"Agent Name": agent, "Date": day, "Session ID": f"{agent}-{day}"}
+        return [(field, values.get(field, "")) for field in self.fields]
 
 
-def schema_problems(document: Document) -> Iterator[Remark]:
-    """Yield all that is wrong with a schema."""
-    if spoilt := unreadable(document):
-        yield from spoilt
-        return
-    if not _version(document):
-        line = document.headings[0].line if document.headings else 1
-        title = "# Agent Memory Schema v1"
-        yield Remark(line, f"the first heading must name the version, as in {title!r}")
-    yield from _heading_problems(document)
-    sections = document.sections
-    line = sections[0].line if sections else 1
-    if len(sections) < 2 or sections[0].text != HEADER:
-        yield Remark(line, f"'## {HEADER}' must come first, and a section after it")
-    elif not _fields(document, sections[0]):
-        yield Remark(line, f"'## {HEADER}' must list its fields, as in '- Agent Name'")
+def schema_problems(document: Document) -> list[Problem]:
+    """Return what is wrong with a schema."""
+    problems = _form_problems(document, _VERSION, "# Agent Memory Schema v1")
+    if problems:
+        return problems
+    names = [heading.text for heading in document.sections]
+    if len(names) < 2 or names[0] != HEADER:
+        return [Problem(1, f"'## {HEADER}' must come first, and another section after it")]
+    if not _LIST_ITEM.search(document.body(HEADER).decode()):
+        return [Problem(1, f"'## {HEADER}' must list its fields, as in '- Agent Name'")]
+    return []
 
 
-def summary_problems(document: Document, agent: str) -> Iterator[Remark]:
-    """Yield all that is wrong with an agent's summary."""
-    if spoilt := unreadable(document):
-        yield from spoilt
-        return
-    yield from _heading_problems(document)
-    title = next(iter(document.headings), None)
-    wanted = f"Summary: {agent}"
-    if not title or (title.level, title.text) != (1, wanted):
-        line = title.line if title else 1
-        yield Remark(line, f"a summary's first heading must be '# {wanted}'")
+def summary_problems(document: Document, agent: str) -> list[Problem]:
+    """Return what is wrong with an agent's summary."""
+    title = f"Summary: {agent}"
+    return _form_problems(document, re.compile(f"^{re.escape(title)}$"), f"# {title}")
 
 
-def unreadable(document: Document) -> list[Remark]:
-    """Return where a file is no text, or is two texts that git could not merge."""
-    try:
-        document.text  # noqa: B018 (reading it is the question)
-    except UnicodeDecodeError as error:
-        return [Remark(document.line_at(error.start), f"byte {error.start} is not UTF-8")]
-    return list(conflicts(document))
+def find_version(document: Document) -> str:
+    """Return the version that the title names, or an empty text."""
+    match = _VERSION.search(document.headings[0].text) if document.headings else None
+    return shorten(match[1]).lower() if match else ""
 
 
-def _version(document: Document) -> str:
-    """Return the version that the first heading names; empty if it names none."""
-    title = next(iter(document.headings), None)
-    found = _VERSION.search(title.text) if title and title.level == 1 else None
-    return shorten(found[1]).lower() if found else ""
-
-
-def _heading_problems(document: Document) -> Iterator[Remark]:
-    """Yield what no document of ours may have: anything twice, or a block that never ends."""
-    seen: set[str] = set()
-    for each in document.sections:
-        if not each.text:
-            yield Remark(each.line, "the section has no name")
-        elif each.text in seen:
-            yield Remark(each.line, f"the section {shorten(each.text)!r} is there twice")
-        seen.add(each.text)
-    for each in [each for each in document.headings if each.level == 1][1:]:
-        yield Remark(each.line, "this is a second title")
-    if problem := document.problem:
-        yield Remark(problem.line, f"this {problem.text}")
-
-
-def _listed(document: Document, section: Heading) -> list[tuple[int, str]]:
-    """Return the items of a section's list, each with its line."""
-    start, end = document.body(section)
-    lines = enumerate(document.data[start:end].splitlines(), document.line_at(start))
-    found = ((line, _ITEM.match(data.decode())) for line, data in lines)
-    return [(line, item[1].rstrip(" \t")) for line, item in found if item]
-
-
-def _without_hint(field: str) -> str:
-    """Return a field's name without what stands in brackets behind it."""
-    start = field.rfind("(")
-    if start < 0 or field.find(")", start) != len(field) - 1:
-        return field
-    return field[:start].rstrip(" \t")
-
-
-def _fields(document: Document, header: Heading) -> list[str]:
-    return [_without_hint(item) for _, item in _listed(document, header)]
+def _form_problems(document: Document, title: re.Pattern[str], example: str) -> list[Problem]:
+    """Return why a file is not UTF-8, has no title, or is not clearly divided into sections."""
+    problems = document.text_problems()
+    if problems:
+        return problems
+    first = document.headings[0] if document.headings else None
+    if first is None or first.level != 1 or not title.search(first.text):
+        problems.append(Problem(first.line if first else 1, f"the title must be {example!r}"))
+    names: set[str] = set()
+    for heading in document.sections:
+        if heading.text in names:
+            text = f"the section {shorten(heading.text)!r} is there twice"
+            problems.append(Problem(heading.line, text))
+        names.add(heading.text)
+    if open_block := document.open_block():
+        problems.append(open_block)
+    return problems

@@ -1,61 +1,34 @@
-"""The settings: one table of variables, and how each is read."""
+"""The settings of this toolset."""
 
 from __future__ import annotations
 
 import os
 
 from aiaml_server.errors import InvalidSetting, ToolError
+from aiaml_server.settings import CHECK_SECRETS
 from aiaml_server.toolset import Setting
-from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 
-def _roots(variable: str, value: str) -> tuple[str, ...]:
-    """Read directories, separated as in PATH; an empty value allows every repository."""
-    roots = [os.path.expanduser(each) for each in value.split(os.pathsep) if each]  # noqa: PTH111
-    if value and not roots:
-        raise InvalidSetting(variable, f"is {value!r}, which names no directory")
-    for root in roots:
-        if not os.path.isabs(root):  # noqa: PTH117 (cheap to import)
-            raise InvalidSetting(variable, f"holds {root!r}; each must be an absolute path")
-    return tuple(roots)
-
-
-def _agent(variable: str, value: str) -> str:
-    from aiaml_server.toolsets.sessions.place import check_agent  # noqa: PLC0415 (only where it is set)
+def _parse_agent(name: str, value: str) -> str:
+    from aiaml_server.toolsets.sessions.paths import check_agent_name  # noqa: PLC0415 (if it is set)
 
     try:
-        return check_agent(value) if value else ""
+        return check_agent_name(value) if value else ""
     except ToolError as error:
-        raise InvalidSetting(variable, f"is {value!r}: {error}") from error
+        raise InvalidSetting(name, f"is {value!r}: {error}") from error
 
 
-def _root(variable: str, value: str) -> str:
-    root = os.path.expanduser(value)  # noqa: PTH111
-    if root and not os.path.isabs(root):  # noqa: PTH117
-        raise InvalidSetting(variable, f"is {value!r}; it must be an absolute path")
-    return root
+def _parse_repository(name: str, value: str) -> str:
+    path = os.path.expanduser(value)  # noqa: PTH111
+    if path and not os.path.isabs(path):  # noqa: PTH117
+        raise InvalidSetting(name, f"is {value!r}; it must be an absolute path")
+    return path
 
 
-VARIABLES = (
-    Setting(
-        "AIAML_REPOSITORIES",
-        "",
-        _roots,
-        "the only directories below which repositories are touched, separated as in PATH",
-    ),
-    Setting(
-        "AIAML_SESSIONS_AGENT",
-        "",
-        _agent,
-        "the agent's name, where a call names none",
-        changes_tools=True,
-    ),
-    Setting(
-        "AIAML_SESSIONS_REPO",
-        "",
-        _root,
-        "the repository, where a call names none",
-        changes_tools=True,
-    ),
-    CHECK_SECRETS,
+AGENT = Setting(
+    "AIAML_SESSIONS_AGENT", "", _parse_agent, "the agent's name where a call gives none"
 )
+REPOSITORY = Setting(
+    "AIAML_SESSIONS_REPO", "", _parse_repository, "the repository where a call gives none"
+)
+SETTINGS = (AGENT, REPOSITORY, CHECK_SECRETS)
