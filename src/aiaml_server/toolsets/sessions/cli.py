@@ -70,7 +70,7 @@ def check_command(paths: Sequence[str], json: bool) -> int:
         echo_json([{"path": str(file), **problem._asdict()} for file, problem in found])
     else:
         for file, problem in found:
-            echo(marked_line(f"{_shown(file)}:{problem.line}: {problem.text}"))
+            echo(marked_line(f"{os.path.relpath(file)}:{problem.line}: {problem.text}"))
         notify(f"{plural(len(found), 'problem')} in {plural(len(files), 'file')}.")
     return EXIT_NOTHING if found else EXIT_OK
 
@@ -105,7 +105,7 @@ def setup_command(path: str, yes: bool) -> None:
             echo(f"{bold(ATTRIBUTES_FILE)}:\n{ATTRIBUTES}")
         echo(f"{bold('git config')} of this clone: the program that merges session logs\n")
         if not yes:
-            confirm(f"Write this in {_shown(root)}?")
+            confirm(f"Write this in {root}?")
         set_up(root)
     notify(f"Done. Commit {ATTRIBUTES_FILE}, and run `aiaml sessions setup` in each other clone.")
 
@@ -141,8 +141,3 @@ def exit_on_error() -> Iterator[None]:
         yield
     except (ToolError, GitMissing) as error:
         raise Exit(str(error), EXIT_USAGE) from error
-
-
-def _shown(path: Path) -> str:
-    """Return a path relative to the working directory, if it is below it."""
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
