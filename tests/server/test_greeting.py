@@ -25,10 +25,11 @@ from typing_extensions import Self
 from aiaml_server import Memory
 from aiaml_server.cli import copying
 from aiaml_server.format.memory import format as format_of
+from aiaml_server.identity import cache_directory
 from aiaml_server.server import greeting
 from aiaml_server.server.greeting import LISTS, Course, Greeting
 from aiaml_server.server.protocol import Served
-from aiaml_server.storage.derived import cache_directory, key
+from aiaml_server.storage.derived import key
 from aiaml_server.toolset import Toolset
 from aiaml_server.toolsets import OWN, manifest
 from client import PYTHON, SECONDS

@@ -84,6 +84,7 @@ VERBS = {
     "export": ("export:export", "Write memories to one file, to keep, to read or to take along."),
     "install": ("install:install", "Connect AI clients, by an entry in their configuration files."),
     "uninstall": ("install:uninstall", "Take the entry out of AI clients' files again."),
+    "trust": ("trust:trust_command", "List the directories that you trust, or trust one."),
     "demo": ("demo:demo", "Watch the tools at work, in a throw-away place."),
     "serve": ("app:serve_verb", "Serve one MCP client on standard input and output."),
 }

@@ -19,8 +19,9 @@ from typing import Any
 
 from aiaml_server.errors import NoStateDirectory, UnsafePath
 from aiaml_server.files import check_own, make_own_directory, open_own, remove_own
+from aiaml_server.identity import cache_directory
 from aiaml_server.server.greeting import LISTS, Greeting, begin_of
-from aiaml_server.storage.derived import cache_directory, key
+from aiaml_server.storage.derived import key
 from aiaml_server.toolset import Manifest
 from aiaml_server.toolsets import OWN, manifest
 

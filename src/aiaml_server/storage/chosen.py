@@ -11,7 +11,8 @@ from pathlib import Path
 
 from aiaml_server.errors import NoStateDirectory
 from aiaml_server.files import check_own, make_directory, read_own, replace_atomic
-from aiaml_server.storage.derived import name_of, state_directory
+from aiaml_server.identity import state_directory
+from aiaml_server.storage.derived import name_of
 
 _MOST = 1 << 16  # bytes
 _DIRECTORY = "remotes"

@@ -3,9 +3,8 @@
 Whoever hands over a base directory (a clone, an archive, a share) can put anything into it, and
 SQLite obeys what lies beside a database: a journal may name any file, which is then deleted
 (`pager_delsuper` in SQLite's pager.c, 2026). So the index, and all else that is derived, is in
-`<base>/.index/<name>/`. The name is a digest of the base's device and number in the file system (on
-Windows, Python has both of a directory since 3.8), under a key that only this user has. A copy of
-the base has another number, so what came with it is never opened.
+`<base>/.index/<name>/`. The name is a digest of the base's id and real path, under a key that only
+this user has. A copy of the base has another path, so what came with it is never opened.
 
 Where another user may rename the base or what is in it, they could swap `.index` between a look and
 the opening, by path, in SQLite. Then the folder is in this user's state directory instead.
@@ -22,6 +21,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from aiaml_server import identity
 from aiaml_server.errors import NoStateDirectory, StoreError, UnsafePath
 from aiaml_server.files import (
     Lock,
@@ -33,6 +33,7 @@ from aiaml_server.files import (
     rename_over,
     write_temporary,
 )
+from aiaml_server.identity import state_directory
 
 INDEX = ".index"
 _PROGRAM = "aiaml"
@@ -104,8 +105,7 @@ def name_of(base: Path) -> str:
     except ImportError:  # no CPython
         from hashlib import blake2b  # noqa: PLC0415 (see above)
 
-    status = base.stat()
-    place = b"%d %d" % (status.st_dev, status.st_ino)
+    place = os.fsencode(f"{identity.base_id(base)}\0{base.resolve(strict=True)}")
     return blake2b(place, key=key(), digest_size=16).hexdigest()
 
 
@@ -170,41 +170,6 @@ def key_file() -> Path:
         Nowhere: this user has no directory for what a program keeps.
     """
     return state_directory() / _KEY
-
-
-def state_directory() -> Path:
-    """Return this user's directory for what a program keeps; it need not be there.
-
-    Raises:
-        Nowhere: there is none.
-    """
-    return _of_user("user_state_path", "XDG_STATE_HOME", ".local/state")
-
-
-def cache_directory() -> Path:
-    """Return this user's directory for what holds nothing of a person's.
-
-    Raises:
-        Nowhere: there is none.
-    """
-    return _of_user("user_cache_path", "XDG_CACHE_HOME", ".cache")
-
-
-def _of_user(kind: str, variable: str, usual: str) -> Path:
-    if sys.platform == "linux" and "ANDROID_DATA" not in os.environ:  # what is usual, as it says
-        named = os.environ.get(variable)
-        usually = Path(named) if named else Path(os.environ.get("HOME", ""), usual)
-        if usually.is_absolute():
-            return usually / _PROGRAM
-    import platformdirs  # noqa: PLC0415 (10 ms of the 90 of a hook)
-
-    try:
-        path: Path = getattr(platformdirs, kind)(_PROGRAM, appauthor=False)
-    except RuntimeError as error:  # since 4.9
-        raise NoStateDirectory("there is no home directory") from error
-    if not path.is_absolute():  # of a user that nobody knows, before 4.9
-        raise NoStateDirectory("there is no home directory")
-    return path
 
 
 @cache

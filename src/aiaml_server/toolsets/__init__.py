@@ -8,8 +8,8 @@ from importlib.util import find_spec
 from pkgutil import resolve_name
 
 from aiaml_server.errors import InvalidSetting
+from aiaml_server.identity import SAFE_DIRECTORIES
 from aiaml_server.toolset import Manifest, Setting
-from aiaml_server.toolsets.owners import SAFE
 
 DEFAULT = "aiaml"
 OPTION = "--toolset"
@@ -68,7 +68,7 @@ def known(source: str, value: str) -> tuple[str, ...]:
 
 
 TOOLSETS = Setting("AIAML_TOOLSETS", DEFAULT, known, "the toolsets to serve, separated by commas")
-SETTINGS = (TOOLSETS, SAFE)
+SETTINGS = (TOOLSETS, SAFE_DIRECTORIES)
 """The settings that concern all toolsets."""
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from aiaml_server.errors import UnsafePath
 from aiaml_server.files import check_own, make_own_directory, write_atomic
 from aiaml_server.storage.journal import BESIDE
-from aiaml_server.toolsets.owners import SAFE, foreign_owner
+from aiaml_server.toolsets.owners import foreign_owner
 from aiaml_server.toolsets.semantic.failures import DiskError, InvalidProject
 
 NAME = ".memory"
@@ -93,7 +93,7 @@ def find_project(start: Path, given: str = "", by: str = "the project") -> Path 
         if each not in (own, each.parent) and (each / NAME).is_dir():
             opened = (f"{NAME}/{DATABASE}{suffix}" for suffix in ("", *BESIDE))
             if whose := foreign_owner(each, (NAME, *opened)):
-                raise InvalidProject(whose, f"Have the person set {SAFE.name}, or work elsewhere.")
+                raise InvalidProject(whose, "Have the person trust it, or work elsewhere.")
             return each
     return None
 
