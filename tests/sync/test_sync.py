@@ -421,7 +421,7 @@ def test_a_join_that_stops_between_two_files_loses_no_version(
             raise OSError(errno.EIO, "the power is gone")
         source.replace(target)
 
-    monkeypatch.setattr(worktree, "take_name", rename_one)
+    monkeypatch.setattr(worktree, "rename_over", rename_one)
     assert "the power is gone" in str(ada.sync().problem)
     monkeypatch.undo()
     if note == "was lost":
@@ -564,7 +564,7 @@ def test_without_sync_there_is_no_git_at_all(tmp_path: Path) -> None:
     with bank.opened():
         bank.remember("claude", "marco", ["test"], "hello")
         time.sleep(1)
-    assert {path.name for path in tmp_path.iterdir()} - {".index"} == {".lock", "files"}
+    assert {path.name for path in tmp_path.iterdir()} - {".index"} == {".aiaml-id", ".lock", "files"}
 
 
 def test_without_git_there_is_one_warning_and_all_else_works(tmp_path: Path) -> None:

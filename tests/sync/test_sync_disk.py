@@ -207,7 +207,7 @@ def test_bringing_back_that_is_interrupted_goes_on(
     def fail(*_: object) -> None:
         raise OSError(errno.EIO, "the power is gone")
 
-    monkeypatch.setattr(worktree, "take_name", fail)
+    monkeypatch.setattr(worktree, "rename_over", fail)
     assert "the power is gone" in str(ada.sync().problem)
     monkeypatch.undo()
     ada.restart()

@@ -735,7 +735,7 @@ def test_history_of_thirty_days(memories: Memories, monkeypatch: pytest.MonkeyPa
     ]
     assert [each.was["content"] for each in memories.history("project:1")] == ["zq7x", "one"]
     later = now_micros() + 31 * 86_400_000_000
-    monkeypatch.setattr("aiaml_server.toolsets.semantic.journal.present", lambda: later)
+    monkeypatch.setattr("aiaml_server.toolsets.semantic.journal.now_micros", lambda: later)
     assert memories.history() == []
     with pytest.raises(failures.NothingToUndo):
         memories.undo()
