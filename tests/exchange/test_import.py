@@ -760,14 +760,14 @@ def test_many_notes_are_durable_in_few_steps(
 
         return call
 
-    for name in ("write_beside", "take_name", "sync_directory"):
+    for name in ("write_temporary", "rename_over", "sync_directory"):
         monkeypatch.setattr(store, name, noted(name, getattr(store, name)))
     for number in range(600):
         (tmp_path / f"{number}.md").write_text(f"note {number}")
     bring(tmp_path, "--from", "markdown")
-    assert steps.count("write_beside") == steps.count("take_name") == 600
+    assert steps.count("write_temporary") == steps.count("rename_over") == 600
     assert steps.count("sync_directory") == 3
-    assert steps.index("take_name") == 256  # all bytes before the first name
+    assert steps.index("rename_over") == 256  # all bytes before the first name
 
 
 def test_progress_is_told_where_there_is_no_terminal(

@@ -564,7 +564,11 @@ def test_without_sync_there_is_no_git_at_all(tmp_path: Path) -> None:
     with bank.opened():
         bank.remember("claude", "marco", ["test"], "hello")
         time.sleep(1)
-    assert {path.name for path in tmp_path.iterdir()} - {".index"} == {".aiaml-id", ".lock", "files"}
+    assert {path.name for path in tmp_path.iterdir()} - {".index"} == {
+        ".aiaml-id",
+        ".lock",
+        "files",
+    }
 
 
 def test_without_git_there_is_one_warning_and_all_else_works(tmp_path: Path) -> None:

@@ -520,16 +520,16 @@ from pathlib import Path
 from aiaml_server import Settings
 from aiaml_server.sync import rounds, worktree
 
-take_name, left = worktree.take_name, int(sys.argv[3])
+rename_over, left = worktree.rename_over, int(sys.argv[3])
 
 def take_few(source, target):
     global left
     if not left:
         os._exit(9)
     left -= 1
-    take_name(source, target)
+    rename_over(source, target)
 
-worktree.take_name = take_few
+worktree.rename_over = take_few
 settings = Settings(Path(sys.argv[1]), remote=sys.argv[2])
 rounds.Rounds(settings, threading.Event()).run()
 """
