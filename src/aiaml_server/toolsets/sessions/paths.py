@@ -15,7 +15,7 @@ from pathlib import Path
 
 from aiaml_server.errors import Busy, DiskError, MalformedFile, NoStateDirectory
 from aiaml_server.files import Lock, make_own_directory, read_regular
-from aiaml_server.storage.derived import state_directory
+from aiaml_server.identity import state_directory
 from aiaml_server.toolsets.failures import disk_error, shorten
 from aiaml_server.toolsets.owners import foreign_owner
 from aiaml_server.toolsets.sessions.errors import (
