@@ -7,7 +7,6 @@ styles or logs to the terminal by itself; `tests/test_cli_output.py` looks.
 
 from __future__ import annotations
 
-import codecs
 import io
 import logging
 import os
@@ -153,21 +152,15 @@ def confirm(question: str) -> None:
     """
     if not sys.stdin.isatty():
         raise Exit("there is no terminal to ask on; `--yes` says yes", EXIT_USAGE)
-    if not click.confirm(_asked(question), err=True):
+    if not click.confirm(safe(question), err=True):
         raise Exit("nothing was changed")
 
 
 def prompt(question: str, usual: str | None = None) -> str:
     """Ask on the terminal for some words; Enter alone is the usual ones, where there are some."""
-    asked = _asked(question)
+    asked = safe(question)
     answer: str = click.prompt(asked, default=usual, show_default=bool(usual), err=True)
     return answer
-
-
-def _asked(question: str) -> str:
-    """Return a question as the terminal can show it; click may send UTF-8 whatever it can."""
-    encoding, errors = sys.stderr.encoding or "utf-8", sys.stderr.errors or ""
-    return "".join(_sent(each, encoding, errors) for each in safe(question))
 
 
 def progress(items: Sequence[Item], doing: str, many: int = MANY) -> Iterator[Item]:
@@ -216,7 +209,7 @@ def configure_streams() -> None:
         sys.stdout = os.fdopen(1, "w", 1, encoding=sys.stdout.encoding, closefd=False)
     for stream in (sys.stdout, sys.stderr):  # what an old terminal cannot show is no reason to fail
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(**_manner())
+            stream.reconfigure(errors="backslashreplace")
     handler = _Log(logging.WARNING)
     handler.setFormatter(LogFormatter())
     logging.lastResort = handler
@@ -265,50 +258,6 @@ class _Shown(io.TextIOWrapper):
 def be_silent() -> None:
     """Say nothing on stderr from now on: a shell completes a word in the middle of a line."""
     sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
-
-
-_PLAINLY = "aiaml-plainly"  # ways to encode, as `codecs` calls them
-_PLAINLY_IN_C = "aiaml-plainly-in-c"
-_PLAIN = {
-    **dict.fromkeys("─▏▎▍▌", "-"), **dict.fromkeys("█▉▊▋", "#"), "│": "|", "┼": "+",
-    "•": "-", "·": "-", "→": "->", "…": "...", "‹": "<", "›": ">",
-}  # fmt: skip
-
-
-def _plainly(error: UnicodeError) -> tuple[str, int]:
-    """Return what stands for characters that a terminal's encoding lacks."""
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    lacking = error.object[error.start : error.end]
-    return "".join(_PLAIN.get(each, f"<U+{ord(each):04X}>") for each in lacking), error.end
-
-
-def _plainly_in_c(error: UnicodeError) -> tuple[bytes, int]:
-    """Return the same in the C locale, for which Python writes UTF-8: letters stay as they are."""
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    lacking = error.object[error.start : error.end]
-    return "".join(_PLAIN.get(each, each) for each in lacking).encode("utf-8", "replace"), error.end
-
-
-codecs.register_error(_PLAINLY, _plainly)
-codecs.register_error(_PLAINLY_IN_C, _plainly_in_c)
-
-
-def _manner() -> dict[str, str]:
-    """Return how a standard stream is to encode, as `reconfigure` takes it."""
-    said = os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG")
-    if said in ("C", "POSIX") and not os.environ.get("PYTHONIOENCODING"):
-        return {"encoding": "ascii", "errors": _PLAINLY_IN_C}
-    return {"errors": _PLAINLY}
-
-
-def _sent(character: str, encoding: str, errors: str) -> str:
-    """Return what a stream that encodes so sends for a character."""
-    if errors not in (_PLAINLY, _PLAINLY_IN_C):
-        return character
-    data = character.encode(encoding, errors)
-    return data.decode("utf-8" if errors == _PLAINLY_IN_C else encoding)
 
 
 def _thread_ended(args: threading.ExceptHookArgs) -> None:
@@ -420,14 +369,11 @@ def display_width(text: str) -> int:
     """Return how many columns a text takes: two for a wide character, none for a mark on one."""
     if text.isascii():
         return len(text)
-    encoding, errors = sys.stdout.encoding or "utf-8", sys.stdout.errors or ""
-    return sum(_columns(each, encoding, errors) for each in text)
+    return sum(_character_width(character) for character in text)
 
 
 @lru_cache(1 << 12)
-def _columns(character: str, encoding: str, errors: str) -> int:
-    if (sent := _sent(character, encoding, errors)) != character:
-        return len(sent)
+def _character_width(character: str) -> int:
     if unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 import unicodedata
 from pathlib import Path
@@ -20,7 +19,6 @@ from aiaml_server import terminal
 from aiaml_server.cli.app import VERBS, aiaml
 from aiaml_server.format.invisible import inert, marked, marked_line
 from aiaml_server.toolsets.sessions.service import AgentMemory
-from client import SERVER
 from machine import bare, commit_by_hand, git
 
 TITLE = "\x1b]0;owned\x07"
@@ -190,79 +188,12 @@ def test_json_is_visible_and_says_the_same(encoding: str, store: dict[str, str])
     assert agents == {"a", *(f"a{text}" for text in HOSTILE.values())}
 
 
-def test_a_terminal_with_few_characters_shows_them_all(tmp_path: Path) -> None:
-    """Ours are drawn with others; those of a memory that its encoding lacks are code points."""
-    memory(tmp_path / "m", "a.md", content="- 漢 caf\u00e9\n\n---\n\n|a|b|\n|-|-|\n|c|\u202e|")
-    env = at(tmp_path / "m", PYTHONUTF8="0", PYTHONIOENCODING="latin-1", COLUMNS="40")
-    said = subprocess.run(
-        [*SERVER, "show", "abcd1234"], env=env, capture_output=True, check=True, timeout=60
-    ).stdout.decode("latin-1")
-    assert said.replace("\r\n", "\n").split("\n\n", 1)[1] == (
-        f" - <U+6F22> caf\u00e9\n\n{'-' * 40}\n\na | b\n--+---------\nc | <U+202E>\n"
-    )
-
-
-@pytest.mark.parametrize("plain", [{"LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}])
-def test_bars_are_of_plain_characters_where_there_are_no_others(
-    tmp_path: Path, plain: dict[str, str]
-) -> None:
-    """In the C locale, and where Python is told so."""
-    memory(tmp_path / "m", "a.md")
-    env = at(tmp_path / "m", **plain)
-    for verb in ("stats",):
-        said = subprocess.run([*SERVER, verb], env=env, capture_output=True, check=True, timeout=60)
-        assert said.stdout.isascii()
-        assert b"####" in said.stdout
-
-
-LONG = "A line that is too long for a row of any terminal " * 9
-SHOWING_VERBS = [
-    *("list", "search word", "show abcd1234", "stats"),
-    *("log", "history abcd1234", "status", "doctor --fast", "install --list"),
-    *("import --dry-run notes", "forget --dry-run topic:t", "export --to out.jsonl", "sync"),
-    *("remember more -t x", "show ffff", "no-such-verb", "list --no-such-option", "restore ffff"),
-    *("compartments show",),
-    *("citations list", "semantic stats", "install --dry-run cursor", "list --json", "demo"),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "plain", [{"LC_ALL": "C"}, {"LC_ALL": "C", "TERM": "dumb"}, {"PYTHONIOENCODING": "ascii"}]
-)
-def test_every_verb_is_of_plain_characters_where_there_are_no_others(
-    tmp_path: Path, plain: dict[str, str]
-) -> None:
-    """Cut lines, bars, tables, progress, errors, examples: of ASCII, on both streams."""
-    base, notes = tmp_path / "m", tmp_path / "notes"
-    notes.mkdir()
-    for number in range(40):
-        text = f"# Note {number}\n\n- {LONG}\n\n---\n\n|a|b|\n|-|-|\n|{number}|{LONG}|\n"
-        (notes / f"{number}.md").write_text(text)
-        memory(base, f"{number}.md", id=f"abcd{number + 1234}", content=text, topics="[t]")
-    env = {**at(base, **plain), "COLUMNS": "60", "FORCE_TTY": "1", "AIAML_ENABLE_SYNC": "true"}
-    lines = [*SHOWING_VERBS, *(f"{name} --help" for name in VERBS)]
-    for line in lines:
-        said = subprocess.run(
-            [*SERVER, *line.split()],
-            env=env,
-            cwd=tmp_path,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            timeout=120,
-        )
-        assert (said.stdout + said.stderr).isascii(), line
-        assert b"Traceback" not in said.stderr
-
-
-def test_letters_of_a_memory_stay_in_the_c_locale(tmp_path: Path) -> None:
-    """Python writes UTF-8 there, and so do editors: only what we draw is drawn otherwise."""
-    memory(tmp_path / "m", "a.md", content="caf\u00e9 \u6f22\n\n- one")
-    env = at(tmp_path / "m", LC_ALL="C")
+def test_a_terminal_with_few_characters_shows_what_it_lacks_as_escapes(tmp_path: Path) -> None:
+    """It is no reason to fail."""
+    memory(tmp_path / "m", "a.md", content="- \u6f22 caf\u00e9")
+    env = at(tmp_path / "m", PYTHONUTF8="0", PYTHONIOENCODING="ascii", COLUMNS="40")
     said = run("show", "abcd1234", **env).stdout
-    assert said.endswith("caf\u00e9 \u6f22\n\n - one\n")
-    assert run("show", "abcd1234", **env, PYTHONIOENCODING="utf-8").stdout.endswith(" \u2022 one\n")
+    assert "\\u6f22 caf\\xe9" in said
 
 
 @POSIX_NAMES
