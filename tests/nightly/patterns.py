@@ -54,11 +54,10 @@ class Use(NamedTuple):
 
 
 def modules() -> Iterator[ModuleType]:
-    """Import every module of the package but those for frameworks, which have no expression."""
+    """Import every module of the package."""
     yield aiaml_server
     for each in pkgutil.walk_packages(aiaml_server.__path__, "aiaml_server."):
-        framework = each.name.startswith("aiaml_server.compartments.")
-        if not framework and not each.name.endswith("__main__"):
+        if not each.name.endswith("__main__"):
             yield importlib.import_module(each.name)
 
 

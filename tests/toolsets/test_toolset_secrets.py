@@ -132,12 +132,12 @@ def test_semantic_import_warns(repo: Path, monkeypatch: pytest.MonkeyPatch, conf
 def test_compartments_function_warns(tmp_path: Path) -> None:
     """Also in a framework of one's own; of what stands beside the content, too."""
     with Compartments(tmp_path / "m.json") as memory:
-        save = memory.tools()[0].call
+        save = memory.functions()[0].call
         saved = save(compartment="run", content="the key", metadata={"api_key": VALUE})
         assert "a password or key" in saved["warnings"][0]
         assert "warnings" not in save(compartment="run", content="the key", metadata={"a": "safe"})
     with Compartments(tmp_path / "m.json", check_secrets=False) as memory:
-        assert "warnings" not in memory.tools()[0].call(compartment="run", content=TOKEN)
+        assert "warnings" not in memory.functions()[0].call(compartment="run", content=TOKEN)
 
 
 # --- check, verify, doctor ------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def test_citations_verify_reports_a_secret(stores: Any, repo: Path) -> None:
     assert run(*where, AIAML_CHECK_SECRETS="false").returncode == 0
 
 
-@pytest.mark.parametrize("toolset", ["citations", "compartments", "semantic"])
+@pytest.mark.parametrize("toolset", ["citations", "semantic"])
 def test_toolset_doctor_reports_a_secret(
     stores: Any, repo: Path, tmp_path: Path, toolset: str
 ) -> None:

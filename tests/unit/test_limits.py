@@ -71,7 +71,7 @@ def citations(place: Path) -> object:
 
 def compartments(place: Path) -> object:
     """Open the file of the entries."""
-    from aiaml_server.compartments import Compartments
+    from aiaml_server.toolsets.compartments import Compartments
 
     with Compartments(place / "entries.json") as memory:
         return memory.get("session")
@@ -101,20 +101,16 @@ def test_a_file_of_a_toolset_that_is_too_large_is_named(
 
 def test_compartments_write_no_more_than_they_read(tmp_path: Path) -> None:
     """The change that would make the file too large is refused, and the file stays as it was."""
-    from aiaml_server.toolsets.compartments import file
-    from aiaml_server.toolsets.compartments.failures import DiskError
+    from aiaml_server.toolsets.compartments import Compartments, DiskError
 
-    held = file.File(tmp_path / "entries.json")
-    with held.changing() as content:
-        content.value["note"] = "x"
-    before = held.path.read_bytes()
-    with (
-        pytest.raises(DiskError, match=r"would have .* and at most 5,242,880 are read"),
-        held.changing() as content,
-    ):
-        content.value["note"] = "x" * file.MAX_FILE
-    assert held.path.read_bytes() == before
-    assert held.read().value["note"] == "x"
+    path = tmp_path / "entries.json"
+    with Compartments(path, limit=10 * MIB) as memory:
+        memory.save("session", "x")
+        before = path.read_bytes()
+        with pytest.raises(DiskError, match=r"would have .* and the limit is 5,242,880"):
+            memory.save("session", "x" * 5 * MIB)
+        assert path.read_bytes() == before
+        assert memory.get("session").total == 1
 
 
 def test_citations_write_no_longer_head_than_they_read(tmp_path: Path) -> None:

@@ -1,191 +1,145 @@
-"""The compartments, as people who write agents use them."""
+"""The compartments, as programs use them."""
 
 from __future__ import annotations
 
 import os
 import secrets
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
-from aiaml_server.errors import InvalidInput
+from aiaml_server.errors import InvalidInput, NotFound, ToolError
 from aiaml_server.timestamps import format_timestamp, now_micros
-from aiaml_server.toolsets.compartments.entries import (
-    ARGUMENTS,
-    COMPARTMENTS,
-    FILE,
-    LIMIT,
-    SCOPES,
+from aiaml_server.toolsets.compartments.entry import (
     Entry,
-    check_expires,
-    check_text,
-    check_values,
-    fitting,
-    is_limit,
-    is_session,
-    ranked,
-    refuse,
+    check_compartment,
+    filter_entries,
+    invalid,
+    make_entry,
+    rank_entries,
 )
-from aiaml_server.toolsets.compartments.failures import LimitExceeded, NotFound
-from aiaml_server.toolsets.compartments.file import Content, File, Place
+from aiaml_server.toolsets.compartments.file import Entries, MemoryFile, Sessions
+from aiaml_server.toolsets.compartments.settings import (
+    COMPARTMENTS,
+    DEFAULT_LIMIT,
+    FILE_NAME,
+    MAX_SESSION_NAME,
+    PLAN_SCOPES,
+)
 from aiaml_server.toolsets.failures import shorten
 from aiaml_server.toolsets.owners import leaves_directory
 
 if TYPE_CHECKING:
-    from typing_extensions import ParamSpec, Self
+    from typing_extensions import Self
 
     from aiaml_server.toolsets.compartments.tools import Function
 
-    Given = ParamSpec("Given")
-Result = TypeVar("Result")
 
-
-def twin(verb: Callable[Given, Result]) -> Callable[Given, Awaitable[Result]]:
-    """Return the same verb for asyncio: it runs in a thread, since a change waits for the disk."""
-
-    @wraps(verb)
-    async def called(*args: Given.args, **named: Given.kwargs) -> Result:
-        import asyncio  # noqa: PLC0415 (who does without waits for less)
-
-        return await asyncio.to_thread(verb, *args, **named)
-
-    return called
+class LimitExceeded(ToolError):  # noqa: N818 (the code that agents get)
+    """A compartment would hold more characters than it may."""
 
 
 class Saved(NamedTuple):
-    """What `save` did: which entry, and whether it is new."""
+    """The id of a saved entry, and whether it is new."""
 
     id: str
     created: bool
 
 
 class Found(NamedTuple):
-    """What `get` found: a page of entries, and how many there are in all."""
+    """A page of entries, and how many there are in all."""
 
     entries: list[Entry]
     total: int
 
 
-class Compartments:
-    """Run, session and plan memory. One `with` is a run; every method is safe in any thread.
+class Usage(NamedTuple):
+    """The entries, the characters and the limit of a compartment."""
 
-    `async with` is one as well, and each verb has a twin for asyncio: `await memory.asave(…)`.
-    Failures are `InvalidInput` for wrong values, and `NotFound`, `LimitExceeded`, `Busy` and
-    `DiskError`; whatever fails has changed nothing.
+    entries: int
+    characters: int
+    limit: int
+
+
+class Compartments:
+    """Run, session and plan memory; one `with` is one run.
+
+    The run memory, and a plan that belongs to the run, are kept in this object. The session is in
+    the file, which other processes may use at the same time. Every method may be called from any
+    thread. Errors are `InvalidInput`, `NotFound`, `LimitExceeded`, `Busy` and `DiskError`; after an
+    error, nothing has changed.
     """
 
     def __init__(
         self,
-        path: str | os.PathLike[str] = FILE,
+        path: str | os.PathLike[str] = FILE_NAME,
         *,
         session: str = "default",
         plan_scope: str = "session",
-        limit: int | Mapping[str, int] = LIMIT,
-        changed: Callable[[], object] | None = None,
+        limit: int | Mapping[str, int] = DEFAULT_LIMIT,
+        on_run_change: Callable[[], object] | None = None,
         check_secrets: bool = True,
     ) -> None:
-        """Name the file; nothing is read or made before the `with`.
+        """Name the file; it is created by the first change of the session.
 
         Args:
-            path: the JSON file that holds all compartments; a relative one must not lead
-                elsewhere by a link.
-            session: whose session memory it is; everyone who names it shares it.
-            plan_scope: "session" or "run": whose the plan is.
+            path: of the JSON file.
+            session: whose session memory it is; all that name it share it.
+            plan_scope: "session" or "run": to which a plan belongs.
             limit: characters that each compartment may hold, or a number for some of them.
-            changed: called when the run memory has changed.
-            check_secrets: whether the tools warn of what seems to hold a secret.
+            on_run_change: called after each change of the run memory.
+            check_secrets: whether the tools warn of secrets.
 
         Raises:
-            InvalidInput: one of them is not what it must be.
+            InvalidInput: an argument is wrong.
         """
-        limits = limit if isinstance(limit, Mapping) else dict.fromkeys(COMPARTMENTS, limit)
-        fit = {
-            "path": isinstance(path, (str, os.PathLike))
-            and isinstance(named := os.fspath(path), str)
-            and named not in ("", ".")
-            and "\0" not in named,
-            "session": is_session(session),
-            "plan_scope": plan_scope in SCOPES,
-            "limit": set(limits) <= set(COMPARTMENTS) and all(map(is_limit, limits.values())),
-            "changed": changed is None or callable(changed),
-        }
-        for name in (name for name, fits in fit.items() if not fits):
-            raise InvalidInput(name, f"must be {ARGUMENTS[name]}")
-        if not os.path.isabs(path) and (found := leaves_directory(os.fspath(path))):  # noqa: PTH117
-            raise InvalidInput("path", f"is {shorten(os.fspath(path))!r}: {found}")
-        self._limits = {each: limits.get(each, LIMIT) for each in COMPARTMENTS}
-        self._file = File(Path(os.path.realpath(path)))
-        self._begun = False
-        self._process = os.getpid()
-        self._session, self._plan_scope = session, plan_scope
-        self._changed = changed
+        limits = dict(limit) if isinstance(limit, Mapping) else dict.fromkeys(COMPARTMENTS, limit)
+        if not (1 <= len(session) <= MAX_SESSION_NAME and session.isprintable()):
+            raise InvalidInput("session", f"must be 1 to {MAX_SESSION_NAME} printable characters")
+        if plan_scope not in PLAN_SCOPES:
+            raise InvalidInput("plan_scope", 'must be "session" or "run"')
+        if not set(limits) <= set(COMPARTMENTS) or min(limits.values(), default=1) < 1:
+            raise InvalidInput("limit", 'must be from 1, or for example {"run": 2000}')
+        if not Path(path).is_absolute() and (reason := leaves_directory(os.fspath(path))):
+            raise InvalidInput("path", reason)
+        self._limits = dict.fromkeys(COMPARTMENTS, DEFAULT_LIMIT) | limits
+        self._file = MemoryFile(Path(os.path.realpath(path)))
+        self._session = session
+        self._in_run = {"run", "plan"} if plan_scope == "run" else {"run"}
+        self._on_run_change = on_run_change
         self.check_secrets = check_secrets
-        self._accesses: dict[tuple[Place, str], int] = {}
-        self._cleared: dict[tuple[Place, str], Entry] = {}
+        self._run: dict[str, Entries] | None = None
+        self._access_counts: dict[tuple[str, str], int] = {}
         self._lock = threading.RLock()
-        self._name_run()
-
-    def _name_run(self) -> None:
-        """Give the next run a name of its own."""
-        self._run = secrets.token_hex(8)
-        of_session, of_run = ("sessions", self._session), ("runs", self._run)
-        self._places: dict[str, Place] = {
-            "run": (*of_run, "run"),
-            "session": (*of_session, "session"),
-            "plan": (*(of_session if self._plan_scope == "session" else of_run), "plan"),
-        }
 
     def __enter__(self) -> Self:
-        self.open()
+        self.begin_run()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        await self.aopen()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
+        self.end_run()
 
     def begin_run(self) -> None:
-        """End the run and begin another: its memory is empty."""
+        """Begin a run with an empty run memory; the last one ends."""
         with self._lock:
-            self.close()
-            self._name_run()
-            self.open()
-        self._tell("run")
+            self._run = {name: {} for name in self._in_run}
+        self._notify("run")
 
-    def open(self) -> None:
-        """Begin the run; what runs have left whose process is gone is cleared."""
-        self._process = os.getpid()
-        self._begun = True  # also where the file cannot be used now: it may be later
-        self._file.open_run(self._run)
-
-    def close(self) -> None:
-        """End the run: its memory is gone. A process that was forked off cannot end it."""
-        if os.getpid() != self._process:
-            return
+    def end_run(self) -> None:
+        """End the run: its memory is gone, and access counts of the session are written."""
         with self._lock:
-            self._begun = False
-            try:
-                if any(place[0] == "sessions" for place, _ in self._accesses):
-                    with self._file.changing() as content:
-                        self._count_accesses(content)
-            finally:
-                self._file.close_run(self._run)
+            self._run = None
+            if self._access_counts:
+                with self._file.change() as sessions:
+                    self._count_accesses(sessions)
 
     def notices(self) -> list[str]:
-        """Return what a person should be told, such as that a damaged file was set aside; once."""
+        """Return sentences for the person, each once: a damaged file that was set aside."""
         with self._lock:
-            told, self._file.notices = self._file.notices, []
-            return told
-
-    # --- the operations ---------------------------------------------------------------------------
+            notices, self._file.notices = self._file.notices, []
+            return notices
 
     def save(
         self,
@@ -197,54 +151,42 @@ class Compartments:
         tags: Sequence[str] | None = None,
         metadata: Mapping[str, str] | None = None,
         priority: int | None = None,
-        expires: str | None = None,
     ) -> Saved:
-        """Save an entry, or change the one with an id: then only what is given is changed.
-
-        With the id of an entry that this object has cleared, it is brought back.
+        """Save an entry, or change the one with an id: only what is given changes.
 
         Args:
             compartment: "run", "session" or "plan".
             content: what is remembered.
-            id: of the entry that is changed.
-            category: what kind of thing it is; empty takes it away, as for those that follow.
+            id: of the entry to change.
+            category: what kind of thing it is.
             tags: words to find it by.
-            metadata: anything else, as texts.
-            priority: 1 to 10; 5 where none is given.
-            expires: when it is forgotten: a date or time in ISO 8601, or from now on, as "2h".
+            metadata: other properties.
+            priority: 1 to 10; 5 by default.
 
         Raises:
-            InvalidInput: a value is not what it must be.
-            NotFound: no entry of the compartment has the id.
+            InvalidInput: a value is wrong.
+            NotFound: the compartment has no entry with the id.
             LimitExceeded: the compartment would hold too much.
         """
-        place = self._place(compartment)
-        values = check_values(category, tags, metadata, priority)
-        values["expires_at"] = check_expires(expires)
-        check_text("id", id)
-        said = check_text("content", content)
-        if (said is None and id is None) or (said is not None and not said.strip()):
-            raise refuse("content")
-        with self._in_run(), self._file.changing() as whole:
-            whole.forget_expired()
-            entries = dict(whole.entries.get(place, {}))
-            before: Entry | None
-            now = format_timestamp(now_micros())
+        values = {
+            "content": content,
+            "category": category,
+            "tags": None if tags is None else _as_tuple(tags),
+            "metadata": None if metadata is None else dict(metadata),
+            "priority": priority,
+        }
+        given = {name: value for name, value in values.items() if value is not None}
+        now = format_timestamp(now_micros())
+        with self._changing(compartment) as entries:
             if id is None:
-                known = whole.ids()
-                new = next(
-                    each for each in iter(lambda: secrets.token_hex(4), "") if each not in known
-                )
-                before = Entry(new, "", created_at=now)
-            elif not (before := entries.get(id) or self._cleared.get((place, id))):
-                raise NotFound(f"the {compartment} memory has no entry {shorten(id)!r}")
-            entry = before.changed(content=content, updated_at=now, **values)
+                times = {"created_at": now, "updated_at": now}
+                entry = make_entry(**{"id": _unused_id(entries), "content": "", **times, **given})
+            elif id in entries:
+                entry = make_entry(**{**dict(entries[id]), **given, "updated_at": now})
+            else:
+                raise NotFound(f"the {compartment} memory has no entry {shorten(str(id))!r}")
             self._check_limit(compartment, entries, entry)
             entries[entry.id] = entry
-            whole.put(place, entries)
-            self._count_accesses(whole)
-            self._cleared.pop((place, entry.id), None)
-        self._tell(compartment)
         return Saved(entry.id, id is None)
 
     def get(
@@ -259,47 +201,34 @@ class Compartments:
         limit: int | None = None,
         offset: int = 0,
     ) -> Found:
-        """Return the entries that fit all that is given; all entries where nothing is.
+        """Return the entries that have all that is given, or all entries.
 
-        Of a query, some word must occur in content, category, tags or metadata; the best fit comes
-        first, as `ranked` has it. Without one the highest priority does, then the newest.
+        With a query, a word of it must occur, and the best match comes first. Without one the
+        highest priority comes first, then the newest.
 
         Raises:
-            InvalidInput: a value is not what it must be.
+            InvalidInput: a value is wrong.
         """
-        place = self._place(compartment)
-        wanted = check_values(category, tags, metadata)
-        check_text("id", id)
-        said = check_text("query", query) or ""
-        if limit is not None and (type(limit) is not int or limit < 1):
-            raise refuse("limit")
-        if type(offset) is not int or offset < 0:
-            raise refuse("offset")
-        with self._in_run():
-            found = fitting(
-                self._living(place), id, wanted["category"], wanted["tags"], wanted["metadata"]
-            )
-            if said.strip():
-                found = ranked(found, said)
+        if limit is not None and limit < 1:
+            raise invalid("limit")
+        if offset < 0:
+            raise invalid("offset")
+        with self._lock:
+            entries = self._entries(compartment)
+            found = filter_entries(entries.values(), id, category, tags, metadata)
+            if query and query.strip():
+                found = rank_entries(found, query)
             else:
-                found.sort(key=lambda each: (each.priority, each.updated_at), reverse=True)
+                found.sort(key=lambda entry: (entry.priority, entry.updated_at), reverse=True)
             page = found[offset : None if limit is None else offset + limit]
-            for each in page:
-                key = (place, each.id)
-                self._accesses[key] = self._accesses.get(key, 0) + 1
-            return Found([self._counted(place, each) for each in page], len(found))
+            return Found([self._accessed(compartment, entry) for entry in page], len(found))
 
     def words(self, compartment: str) -> tuple[list[str], list[str]]:
-        """Return which categories and which tags the entries of a compartment have, sorted.
-
-        Raises:
-            InvalidInput: there is no such compartment.
-        """
-        place = self._place(compartment)
-        with self._in_run():
-            entries = self._living(place)
-        tags = {tag for each in entries for tag in each.tags}
-        return sorted({each.category for each in entries} - {""}), sorted(tags)
+        """Return all categories and all tags of a compartment, sorted."""
+        with self._lock:
+            entries = self._entries(compartment).values()
+        categories = {entry.category for entry in entries} - {""}
+        return sorted(categories), sorted({tag for entry in entries for tag in entry.tags})
 
     def clear(
         self,
@@ -308,166 +237,137 @@ class Compartments:
         id: str | None = None,  # noqa: A002
         category: str | None = None,
         tags: Sequence[str] | None = None,
-    ) -> int:
-        """Delete the entries that fit all that is given, or the whole compartment; say how many.
-
-        Until this object is gone, `save` with the id of one brings it back.
+    ) -> list[str]:
+        """Delete the entries that have all that is given, or the whole compartment; return ids.
 
         Raises:
-            InvalidInput: a filter is empty, which might mean all or nothing; or a value is wrong.
+            InvalidInput: a filter is empty, which could mean all or nothing, or a value is wrong.
         """
-        return len(self.clear_ids(compartment, id=id, category=category, tags=tags))
-
-    def clear_ids(
-        self,
-        compartment: str,
-        *,
-        id: str | None = None,  # noqa: A002
-        category: str | None = None,
-        tags: Sequence[str] | None = None,
-    ) -> list[str]:
-        """Do what `clear` does; return the ids of what was deleted."""
-        place = self._place(compartment)
-        values = check_values(category, tags)
-        category, tags = values["category"], values["tags"]
-        check_text("id", id)
         for name, value in (("id", id), ("category", category), ("tags", tags)):
             if value is not None and not value:
-                raise InvalidInput(
-                    name, "must not be empty; leave it out to clear the whole compartment"
-                )
-        with self._in_run():
-            with self._file.changing() as whole:
-                whole.forget_expired()
-                entries = whole.entries.get(place, {})
-                gone = {each.id: each for each in fitting(entries.values(), id, category, tags)}
-                left = {name: each for name, each in entries.items() if name not in gone}
-                whole.put(place, left)
-                self._accesses = {
-                    key: count
-                    for key, count in self._accesses.items()
-                    if key[0] != place or key[1] not in gone
-                }
-                self._count_accesses(whole)
-            self._cleared |= {(place, name): each for name, each in gone.items()}
-            if gone:
-                self._tell(compartment)
-        return list(gone)
+                reason = "must not be empty; leave it out to clear the whole compartment"
+                raise InvalidInput(name, reason)
+        with self._changing(compartment) as entries:
+            ids = [entry.id for entry in filter_entries(entries.values(), id, category, tags)]
+            for entry_id in ids:
+                del entries[entry_id]
+        return ids
 
     def run_text(self) -> str:
-        """Return the run memory as text to be put into each call of the model; empty for none.
+        """Return the run memory as text for each call of the model; empty if there is nothing.
 
-        The order is that in which the entries were made, so that the text's beginning stays.
-
-        Raises:
-            InvalidInput: the run has not begun, or has ended.
+        Entries are in the order in which they were made, so that the beginning stays the same.
         """
-        with self._in_run():
-            entries = self._living(self._places["run"])
-        if not entries:
-            return ""
-        lines = [f"- [{each.id}] {_labelled(each)}" for each in entries]
-        return "\n".join(("Memory of this run:", *lines))
+        with self._lock:
+            entries = self._entries("run").values()
+            if not entries:
+                return ""
+            return "\n".join(["Memory of this run:", *map(_as_line, entries)])
 
-    def tools(self) -> list[Function]:
-        """Return the three tools as plain functions with their JSON schemas, for any framework."""
-        from aiaml_server.toolsets.compartments.tools import functions  # noqa: PLC0415 (imports pydantic)
+    def usage(self) -> dict[str, Usage]:
+        """Return how full each compartment is."""
+        usage = {}
+        for name in COMPARTMENTS:
+            entries = self._entries(name).values()
+            characters = sum(entry.size for entry in entries)
+            usage[name] = Usage(len(entries), characters, self._limits[name])
+        return usage
+
+    def functions(self) -> list[Function]:
+        """Return the three tools as plain functions with JSON schemas, for any framework."""
+        from aiaml_server.toolsets.compartments.tools import functions  # noqa: PLC0415 (a cycle)
 
         return functions(self)
 
-    def usage(self) -> dict[str, tuple[int, int, int]]:
-        """Return for each compartment how many entries, how many characters, and the limit."""
-        found = {}
-        for name, place in self._places.items():
-            entries = self._living(place)
-            size = sum(each.size for each in entries)
-            found[name] = (len(entries), size, self._limits[name])
-        return found
+    def _entries(self, compartment: str) -> Entries:
+        """Return the entries of a compartment by id.
 
-    aopen = twin(open)  # noqa: A003 (the verb above)
-    aclose = twin(close)
-    asave = twin(save)
-    aget = twin(get)
-    aclear = twin(clear)
-    awords = twin(words)
-    arun_text = twin(run_text)
-    ausage = twin(usage)
-    abegin_run = twin(begin_run)
+        Raises:
+            InvalidInput: there is no such compartment, or the run has not begun or has ended.
+        """
+        check_compartment(compartment)
+        if self._run is None:
+            raise InvalidInput("compartment", "can only be used inside of the `with` of a run")
+        if compartment in self._in_run:
+            return self._run[compartment]
+        return self._file.read().get(self._session, {}).get(compartment, {})
 
     @contextmanager
-    def _in_run(self) -> Iterator[None]:
-        """Be the only thread in the run.
-
-        Raises:
-            InvalidInput: it has not begun, or has ended.
-        """
+    def _changing(self, compartment: str) -> Iterator[Entries]:
+        """Yield a copy of a compartment's entries, which is stored if the body succeeds."""
         with self._lock:
-            if not self._begun:
-                raise InvalidInput(
-                    "compartment",
-                    "its run has not begun or has ended; it is used inside of the `with`",
-                )
-            yield
+            entries = dict(self._entries(compartment))
+            if compartment in self._in_run:
+                yield entries
+                assert self._run is not None  # noqa: S101 (checked by _entries)
+                self._run[compartment] = entries
+            else:
+                with self._file.change() as sessions:
+                    parts = sessions.setdefault(self._session, {})
+                    yield parts.setdefault(compartment, {})
+                    self._count_accesses(sessions)
+        self._notify(compartment)
 
-    def _living(self, place: Place) -> list[Entry]:
-        """Return the entries of a compartment whose time is not over."""
-        now = now_micros()
-        entries = self._file.read().entries.get(place, {})
-        return [each for each in entries.values() if not each.has_expired(now)]
-
-    # --- parts ------------------------------------------------------------------------------------
-
-    def _place(self, compartment: str) -> Place:
-        if not isinstance(compartment, str) or compartment not in self._places:
-            raise refuse("compartment")
-        return self._places[compartment]
-
-    def _check_limit(self, compartment: str, entries: Mapping[str, Entry], entry: Entry) -> None:
-        """See that an entry fits; what is made smaller may be saved whatever the limit is.
-
-        Raises:
-            LimitExceeded: it does not; with the entries without which it would, of the others.
-        """
-        used = sum(each.size for each in entries.values())
-        others = [each for each in entries.values() if each.id != entry.id]
-        held = sum(each.size for each in others)
+    def _check_limit(self, compartment: str, entries: Entries, entry: Entry) -> None:
+        """Raise an error if an entry does not fit; what becomes smaller always fits."""
+        others = [other for other in entries.values() if other.id != entry.id]
+        size = sum(other.size for other in others) + entry.size
         allowed = self._limits[compartment]
-        missing = held + entry.size - allowed
-        if missing <= 0 or entry.size <= used - held:
+        before = entries.get(entry.id)
+        if size <= allowed or (before and entry.size <= before.size):
             return
         if entry.size > allowed:
-            raise LimitExceeded(compartment, used, allowed, entry.size, ())
-        others.sort(key=lambda each: (each.priority, each.updated_at))
-        enough: list[Entry] = []
-        room = 0
-        while room < missing:
-            enough.append(others[len(enough)])
-            room += enough[-1].size
-        for each in reversed(list(enough)):  # the most important stay where the rest suffices
-            if room - each.size >= missing:
-                enough.remove(each)
-                room -= each.size
-        raise LimitExceeded(compartment, used, allowed, held + entry.size, enough)
+            raise LimitExceeded(
+                f"this entry alone has {entry.size} characters, and the {compartment} memory may "
+                f"hold {allowed}; shorten or split it"
+            )
+        others.sort(key=lambda other: (other.priority, other.updated_at))
+        least = [f"{other.id} (priority {other.priority}, {other.size})" for other in others[:3]]
+        raise LimitExceeded(
+            f"the {compartment} memory would hold {size} of {allowed} characters; shorten the "
+            "entry, or delete others with clear_memory. The least important are, with their "
+            f"characters: {'; '.join(least)}"
+        )
 
-    def _counted(self, place: Place, entry: Entry) -> Entry:
-        more = self._accesses.get((place, entry.id), 0)
-        return entry.changed(access_count=entry.access_count + more)
+    def _accessed(self, compartment: str, entry: Entry) -> Entry:
+        """Count an access, and return the entry with its count."""
+        if compartment in self._in_run:
+            assert self._run is not None  # noqa: S101 (checked by _entries)
+            entry = entry.model_copy(update={"access_count": entry.access_count + 1})
+            self._run[compartment][entry.id] = entry
+            return entry
+        key = compartment, entry.id
+        self._access_counts[key] = self._access_counts.get(key, 0) + 1
+        count = entry.access_count + self._access_counts[key]
+        return entry.model_copy(update={"access_count": count})
 
-    def _count_accesses(self, whole: Content) -> None:
-        """Put what was read since the last write into what is written now."""
-        for place in {place for place, _ in self._accesses}:
-            entries = whole.entries.get(place, {})
-            if entries:
-                counted = {name: self._counted(place, each) for name, each in entries.items()}
-                whole.put(place, counted)
-        self._accesses.clear()
+    def _count_accesses(self, sessions: Sessions) -> None:
+        """Write the access counts since the last change of the file."""
+        parts = sessions.get(self._session, {})
+        for (compartment, entry_id), count in self._access_counts.items():
+            if entry := parts.get(compartment, {}).get(entry_id):
+                update = {"access_count": entry.access_count + count}
+                parts[compartment][entry_id] = entry.model_copy(update=update)
+        self._access_counts.clear()
 
-    def _tell(self, compartment: str) -> None:
-        if compartment == "run" and self._changed:
-            self._changed()
+    def _notify(self, compartment: str) -> None:
+        if compartment == "run" and self._on_run_change:
+            self._on_run_change()
 
 
-def _labelled(entry: Entry) -> str:
+def _as_tuple(tags: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(tags, str):
+        raise invalid("tags")
+    return tuple(tags)
+
+
+def _unused_id(entries: Entries) -> str:
+    while (entry_id := secrets.token_hex(4)) in entries:
+        pass
+    return entry_id
+
+
+def _as_line(entry: Entry) -> str:
     label = f"{entry.category}: " if entry.category else ""
     tags = f" ({', '.join(entry.tags)})" if entry.tags else ""
-    return f"{label}{entry.content}{tags}".replace("\n", "\n  ")
+    return f"- [{entry.id}] {label}{entry.content}{tags}".replace("\n", "\n  ")

@@ -1,4 +1,4 @@
-"""The settings: one table of variables, and how each is read."""
+"""The settings of this toolset."""
 
 from __future__ import annotations
 
@@ -6,90 +6,78 @@ import os
 from pathlib import Path
 
 from aiaml_server.errors import InvalidSetting
+from aiaml_server.settings import CHECK_SECRETS
 from aiaml_server.toolset import Setting
-from aiaml_server.toolsets.compartments.entries import (
-    ARGUMENTS,
-    FILE,
-    LIMIT,
-    SCOPES,
-    is_limit,
-    is_session,
-)
 from aiaml_server.toolsets.owners import foreign_owner, leaves_directory
-from aiaml_server.toolsets.warning import CHECK_SECRETS
+
+FILE_NAME = ".aiaml-compartments.json"
+COMPARTMENTS = ("run", "session", "plan")
+PLAN_SCOPES = ("session", "run")
+DEFAULT_LIMIT = 10_000
+"""Characters that each compartment may hold."""
+MAX_SESSION_NAME = 200
 
 
-def _file(variable: str, value: str) -> Path:
-    """Read the file's path; a relative one is below the working directory."""
-    path = Path(os.path.expanduser(value))  # noqa: PTH111 (a missing home is no traceback)
-    if "\0" in value:
-        raise InvalidSetting(variable, "holds a character that no path has")
-    here = Path.cwd()
-    if not path.is_absolute() and here == Path(here.anchor):
-        raise InvalidSetting(
-            variable,
-            f"is {value!r} in the working directory {here}, which is no agent's; set it to an "
-            "absolute path, or start the server elsewhere",
-        )
-    if not path.is_absolute():  # it is found there; one that is absolute was named
-        whose = foreign_owner((here / path).parent, (path.name, f"{path.name}.lock"))
-        if found := whose or leaves_directory(str(path)):
-            raise InvalidSetting(variable, f"is {value!r}: {found}")
-    path = Path(os.path.realpath(here / path))
-    there = path.parent  # or what is above it, where it will be made
-    while not os.path.lexists(there) and there != there.parent:
-        there = there.parent
-    if not (os.path.isdir(there) and os.access(there, os.W_OK)):  # noqa: PTH112 (raises nothing)
-        raise InvalidSetting(
-            variable, f"leads to {there}, which cannot be written; set it to a path that can"
-        )
-    return path
+def _parse_file(name: str, value: str) -> Path:
+    """Read the path of the file; a relative one is below the working directory."""
+    path = Path(value).expanduser()
+    if not path.is_absolute():
+        if Path.cwd() == Path(Path.cwd().anchor):
+            raise InvalidSetting(
+                name,
+                f"is {value!r} in the working directory {Path.cwd()}, which belongs to no agent; "
+                "set it to an absolute path, or start the server elsewhere",
+            )
+        directory = (Path.cwd() / path).parent
+        reason = foreign_owner(directory, (path.name,)) or leaves_directory(str(path))
+        if reason:
+            raise InvalidSetting(name, f"is {value!r}: {reason}")
+    return Path(os.path.realpath(path))
 
 
-def _limit(variable: str, value: str) -> int | None:
-    """Read a number of characters; empty for the general limit."""
-    if not value:
-        return None
-    if not (value.isascii() and value.isdigit() and len(value) <= 12 and is_limit(int(value))):
-        raise InvalidSetting(variable, f"is {value!r}; it must be a number of characters, from 1")
-    return int(value)
-
-
-def _minutes(variable: str, value: str) -> int | None:
-    if value and not (value.isascii() and value.isdigit() and 0 < int(value[:7]) < 10**6):
-        raise InvalidSetting(variable, f"is {value!r}; it must be a number of minutes, from 1")
-    return int(value) if value else None
-
-
-def _session(variable: str, value: str) -> str:
-    if not is_session(value):
-        raise InvalidSetting(variable, f"must be {ARGUMENTS['session']}")
+def _parse_session(name: str, value: str) -> str:
+    if not (1 <= len(value) <= MAX_SESSION_NAME and value.isprintable()):
+        rule = f"a name of at most {MAX_SESSION_NAME} printable characters"
+        raise InvalidSetting(name, f"must be {rule}")
     return value
 
 
-def _scope(variable: str, value: str) -> str:
-    if value not in SCOPES:
-        raise InvalidSetting(variable, f"is {value!r}; it must be session or run")
+def _parse_scope(name: str, value: str) -> str:
+    if value not in PLAN_SCOPES:
+        raise InvalidSetting(name, f"is {value!r}; it must be session or run")
     return value
 
 
-VARIABLES = (
-    Setting(
-        "AIAML_COMPARTMENTS_FILE",
-        FILE,
-        _file,
-        "the JSON file that holds all compartments; relative to the working directory",
-    ),
-    Setting("AIAML_SESSION", "default", _session, "the session that is shared by its name"),
-    Setting("AIAML_PLAN_SCOPE", "session", _scope, "whose the plan is: session or run"),
-    Setting(
-        "AIAML_COMPARTMENT_LIMIT", str(LIMIT), _limit, "characters that each compartment holds"
-    ),
-    Setting("AIAML_COMPARTMENT_LIMIT_RUN", "", _limit, "the same, for the run alone"),
-    Setting("AIAML_COMPARTMENT_LIMIT_SESSION", "", _limit, "the same, for the session alone"),
-    Setting("AIAML_COMPARTMENT_LIMIT_PLAN", "", _limit, "the same, for the plan alone"),
-    Setting(
-        "AIAML_RUN_MINUTES", "", _minutes, "minutes without a call after which another run begins"
-    ),
-    CHECK_SECRETS,
+def _parse_limits(name: str, value: str) -> dict[str, int]:
+    """Read one number for all compartments, or pairs such as `run=2000,plan=5000`."""
+    limits = dict.fromkeys(COMPARTMENTS, DEFAULT_LIMIT)
+    for part in value.split(","):
+        compartment, equals, number = part.strip().rpartition("=")
+        is_number = number.isascii() and number.isdigit() and int(number[:12]) > 0
+        if not is_number or (equals and compartment not in COMPARTMENTS):
+            example = "such as 10000, or run=2000,plan=5000"
+            raise InvalidSetting(name, f"is {value!r}; it must be characters, {example}")
+        names = (compartment,) if equals else COMPARTMENTS
+        limits |= dict.fromkeys(names, int(number[:12]))
+    return limits
+
+
+FILE = Setting(
+    "AIAML_COMPARTMENTS_FILE",
+    FILE_NAME,
+    _parse_file,
+    "the JSON file; a relative path is below the working directory",
 )
+SESSION = Setting(
+    "AIAML_SESSION", "default", _parse_session, "the session, which is shared by its name"
+)
+PLAN_SCOPE = Setting(
+    "AIAML_PLAN_SCOPE", "session", _parse_scope, "whether a plan belongs to the session or the run"
+)
+LIMIT = Setting(
+    "AIAML_COMPARTMENT_LIMIT",
+    str(DEFAULT_LIMIT),
+    _parse_limits,
+    "characters that each compartment may hold, or pairs such as run=2000,plan=5000",
+)
+SETTINGS = (FILE, SESSION, PLAN_SCOPE, LIMIT, CHECK_SECRETS)
