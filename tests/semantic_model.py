@@ -10,6 +10,7 @@ import functools
 import hashlib
 import importlib.util
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from aiaml_server.files import Lock
-from aiaml_server.toolsets.semantic.model import Embedder, State
+from aiaml_server.toolsets.semantic.embedding import Embedder, ModelState
 
 NAME = "sentence-transformers/all-MiniLM-L6-v2"
 DIMENSION = 384
@@ -91,46 +92,6 @@ def _unpack(path: Path) -> None:
             (FOLDER / kept).write_bytes(archive.read(name))
 
 
-def cross_encoder() -> dict[str, bytes]:
-    """Return the files of a cross-encoder whose score is the greatest number of a piece of words.
-
-    So of memories that say nothing else, "necessitated" (29,611) is above "fairbanks" (24,502).
-    No package has a real one; this is what one is, with two operations instead of some hundred.
-    """
-    tokenizers = {
-        name: (model_folder() / name).read_bytes() for name in ("tokenizer.json", *BESIDE)
-    }
-    return tokenizers | {"onnx/model.onnx": _onnx()}
-
-
-def _onnx() -> bytes:
-    """Write a model in the ONNX format (onnx/onnx.proto3, IR version 8, operators 13)."""
-
-    def field(number: int, value: bytes | int) -> bytes:
-        if isinstance(value, int):
-            return _size(number << 3) + _size(value)
-        return _size(number << 3 | 2) + _size(len(value)) + value
-
-    def named(name: bytes, kind: int, second: bytes) -> bytes:
-        shape = field(1, field(2, b"batch")) + field(1, second)
-        return field(1, name) + field(2, field(1, field(1, kind) + field(2, shape)))
-
-    integers, floats = 7, 1
-    to_float = field(1, b"to") + field(3, floats) + field(20, 2)
-    over_pieces = field(1, b"axes") + field(8, 1) + field(20, 7)
-    cast = field(1, b"input_ids") + field(2, b"numbers") + field(4, b"Cast") + field(5, to_float)
-    most = field(1, b"numbers") + field(2, b"logits") + field(4, b"ReduceMax")
-    graph = field(1, cast) + field(1, most + field(5, over_pieces)) + field(2, b"g")
-    graph += field(11, named(b"input_ids", integers, field(2, b"pieces")))
-    graph += field(12, named(b"logits", floats, field(1, 1)))
-    return field(1, 8) + field(7, graph) + field(8, field(2, 13))
-
-
-def _size(number: int) -> bytes:
-    """Return a number in sevens of bits, the lowest first."""
-    return bytes([number & 127 | 128]) + _size(number >> 7) if number > 127 else bytes([number])
-
-
 class Real:
     """The model, as an `Embedder`."""
 
@@ -156,19 +117,52 @@ def real() -> Real:
     return Real()
 
 
+WIDTH = 16
+
+
+class Toy:
+    """A quick model: texts with the same words have the same vector.
+
+    Attributes:
+        texts: what it has embedded.
+    """
+
+    name = "toy"
+
+    def __init__(self, version: str = "1", dimension: int = WIDTH) -> None:
+        """Take what tells it from another."""
+        self.version = version
+        self.dimension = dimension
+        self.texts: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return a bag of words, each in a few places."""
+        self.texts += texts
+        return [self.vector(text) for text in texts]
+
+    def vector(self, text: str) -> list[float]:
+        """Return one text's vector."""
+        numbers = [0.01] * self.dimension
+        for word in re.findall(r"\w+", text.lower()):
+            digest = hashlib.sha256(f"{self.version}{word}".encode()).digest()
+            for place in digest[:3]:
+                numbers[place % self.dimension] += 1.0
+        return numbers
+
+
 class Ready:
-    """A provider whose model is there."""
+    """A model that is loaded, or, without one, missing."""
 
-    def __init__(self, embedder: Embedder) -> None:
+    def __init__(self, embedder: Embedder | None) -> None:
         """Take the model."""
-        self.embedder: Embedder | None = embedder
+        self.embedder = embedder
 
-    def ready(self, wait: float = 0.0) -> Embedder | None:  # noqa: ARG002
+    def ready(self, seconds: float = 0.0) -> Embedder | None:  # noqa: ARG002
         """Return it at once."""
         return self.embedder
 
-    def state(self) -> State:
-        """Be ready."""
+    def state(self) -> ModelState:
+        """Return whether there is one."""
         if self.embedder is None:
-            return State("missing", "the model is not on this machine")
-        return State("ready")
+            return ModelState("missing", "the model is not on this machine", "get it")
+        return ModelState("ready")

@@ -15,8 +15,6 @@ import pytest
 from test_transcripts import HERE, environment
 
 from aiaml_server.files import Lock
-from model_hub import serving
-from semantic_model import model_folder
 from waiting import wait_until
 
 if sys.platform == "win32":
@@ -109,26 +107,6 @@ def test_forgetting_asks_and_obeys(home: Path, answer: str, code: int, left: int
     terminal.type(answer)
     assert terminal.code() == code
     assert len(names(home)) == left
-
-
-@pytest.mark.network
-@pytest.mark.slow
-def test_a_model_that_comes_is_shown_by_a_bar(home: Path) -> None:
-    """With what has come of it so far; nothing of the bar stays."""
-    files = {path.name: path.read_bytes() for path in model_folder().iterdir()}
-    files["model_optimized.onnx"] = files.pop("model.onnx")
-    with serving(files) as hub:
-        hub.go_on.clear()
-        terminal = Terminal(home, "semantic", "fetch", HF_ENDPOINT=hub.address)
-        terminal.read_until("downloading █")
-        hub.go_on.set()
-        assert terminal.code() == 0
-    bars = re.findall(r"downloading (█*)(·*) (\d+) of 67 MB", terminal.seen)
-    assert bars == sorted(bars, key=lambda bar: int(bar[2]))
-    assert all(
-        abs(len(full) / len(full + rest) - int(done) / 67) < 0.05 for full, rest, done in bars
-    )
-    assert "is ready: " in terminal.seen.rpartition("\r\x1b[K")[2]
 
 
 def test_ctrl_c_at_a_question_changes_nothing(home: Path) -> None:

@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from test_semantic import WIDTH, Toy
 
 from aiaml_server.cli import main
 from aiaml_server.exchange import archives, jsonl
@@ -29,10 +28,8 @@ from aiaml_server.format.memory import Memory
 from aiaml_server.storage.store import Store
 from aiaml_server.toolsets.citations import Citation, Memories
 from aiaml_server.toolsets.compartments import Compartments
-from aiaml_server.toolsets.semantic.config import Config
-from aiaml_server.toolsets.semantic.memories import Memories as SemanticMemories
+from aiaml_server.toolsets.semantic.store import MemoryStore
 from aiaml_server.toolsets.sessions.service import AgentMemory
-from semantic_model import Ready
 
 Run = Callable[..., dict[str, Any]]
 
@@ -795,8 +792,7 @@ def test_memories_of_the_toolset_semantic_arrive(
 ) -> None:
     """Their texts, tags and times; what is derived from them is not."""
     (tmp_path / "shop").mkdir()
-    config = Config(dimension=WIDTH)
-    opened = SemanticMemories(tmp_path / "h" / ".memory", tmp_path / "shop", Ready(Toy()), config)
+    opened = MemoryStore(tmp_path / "h" / ".memory", tmp_path / "shop")
     opened.store("Prices are in cents.", tags=["money"], category="decision")
     opened.close()
     [new] = bring(tmp_path / given)["new"]

@@ -9,7 +9,7 @@ import pytest
 from paths import ROOT, TESTS
 
 DOCS = ROOT / "docs"
-TABLES = ["specification.md", "toolsets/citations-tests.md", "toolsets/semantic-tests.md"]
+TABLES = ["specification.md", "toolsets/citations-tests.md"]
 
 
 @pytest.mark.slow

@@ -250,13 +250,13 @@ def test_every_row_of_semantic_is_measured() -> None:
     """And a small set is answered."""
     model_folder()
     rows = [line.split(" | ")[0] for line in run("semantic.py", "--quick").splitlines()]
-    assert len(rows) == 6 and rows[2].startswith("| search of 50 : embedding")
+    assert [row for row in rows if "50" in row] == ["| search of 50", "| database of 50"]
 
 
 @pytest.mark.network
 @pytest.mark.slow
 def test_quality_is_measured_on_any_set(tmp_path: Path) -> None:
-    """Given as files; by similarity alone and by score."""
+    """Given as files."""
     model_folder()
     memory = {"timestamp": "2026-01-01T00:00:00", "user": "ada", "topics": ["tea"]}
     store = {
@@ -269,4 +269,4 @@ def test_quality_is_measured_on_any_set(tmp_path: Path) -> None:
     for name in ("observations", "turns", "devbench"):
         (tmp_path / f"{name}.json").write_text(json.dumps([store]), encoding="utf-8")
     printed = run("semantic.py", "--quality", tmp_path)
-    assert "turns: similarity 1.000, score 1.000, R@25 1.000, questions 1.000" in printed
+    assert "turns: hit@5 1.000, R@25 1.000, questions 1.000" in printed

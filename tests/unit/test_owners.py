@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,6 @@ import pytest
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.identity import SAFE_DIRECTORIES as SAFE
 from aiaml_server.toolsets.owners import foreign_owner
-from aiaml_server.toolsets.semantic import Memories
-from planted_databases import naming_journal
 
 ADA, EVE = 20_001, 20_002
 SAID = "what eve wrote"
@@ -43,9 +40,6 @@ def eve() -> Iterator[Path]:
     top.chmod(0o755)
     (top / "ada").mkdir()
     place = top / "eve"
-    (place / ".memory").mkdir(parents=True)
-    with closing(Memories(top / "ada" / ".memory", place)) as memories:
-        memories.store(SAID)
     for path, text in {
         ".git/HEAD": "ref: refs/heads/main\n",
         ".memory-config.yaml": "search: {default_limit: 5}\n",
@@ -61,8 +55,6 @@ def eve() -> Iterator[Path]:
     owned(place, EVE)
     owned(top / "ada", ADA)
     (place / "work").chmod(0o777)
-    (place / ".memory").chmod(0o777)
-    (place / ".memory" / "db").chmod(0o666)
     yield place
     shutil.rmtree(top)
 
@@ -96,7 +88,6 @@ def run(words: Sequence[str], where: Path, uid: int, given: str = "", **environ:
 
 
 FOUND = {
-    "semantic": ("semantic", "list"),
     "citations": ("citations", "list"),
     "sessions": ("sessions", "show", "eve"),
     "sessions' log": ("sessions", "show", "eve", "2026-01-01"),
@@ -145,41 +136,9 @@ def test_owner_is_another_in_a_list(eve: Path) -> None:
 
 
 @as_root
-@pytest.mark.parametrize("uid", [ADA, 0])
-def test_owner_of_what_a_hook_finds_is_another(eve: Path, uid: int) -> None:
-    """Nothing of it goes into the session."""
-    words = ("semantic", "hook", "SessionStart")
-    given = json.dumps({"cwd": str(eve / "work")})
-    assert run(words, eve.parent / "ada", uid, given) == ""
-    safe = {SAFE.name: str(eve)}
-    assert SAID in run(words, eve.parent / "ada", uid, given, **safe)
-
-
-@as_root
-@pytest.mark.parametrize("safe", ["", "*"])
-@pytest.mark.parametrize("words", [FOUND["semantic"], ("semantic", "hook", "SessionStart")])
-def test_journal_of_another_user_deletes_nothing(
-    eve: Path, words: tuple[str, ...], safe: str
-) -> None:
-    """A file of Ada's that Eve's journal names stays, also where Ada takes what is Eve's."""
-    victim = eve.parent / "ada" / "precious"
-    victim.write_bytes(b"precious")
-    os.chown(victim, ADA, ADA)
-    journal = eve / ".memory" / "db-journal"
-    journal.write_bytes(naming_journal(eve / ".memory" / "db", str(victim)))
-    journal.chmod(0o666)
-    os.chown(journal, EVE, EVE)
-    given = json.dumps({"cwd": str(eve / "work")})
-    run(words, eve / "work", ADA, given, AIAML_SAFE_DIRECTORIES=safe)
-    assert victim.read_bytes() == b"precious"
-    assert journal.stat().st_size
-
-
-@as_root
 def test_owner_of_what_is_named_is_not_asked(eve: Path) -> None:
     """A setting or an option that names it is the person's word."""
     work = eve / "work"
-    assert SAID in run(FOUND["semantic"], work, ADA, AIAML_SEMANTIC_PROJECT=str(eve))
     assert SAID in run(FOUND["citations"], work, ADA, AIAML_CITATIONS_REPO=str(eve))
     file = str(work / ".aiaml-compartments.json")
     assert SAID in run(FOUND["compartments"], work, ADA, AIAML_COMPARTMENTS_FILE=file)
@@ -188,22 +147,9 @@ def test_owner_of_what_is_named_is_not_asked(eve: Path) -> None:
 
 
 @as_root
-@pytest.mark.parametrize("path", [".memory", ".memory/db", ".memory/db-journal"])
-def test_owner_of_what_lies_in_it_is_another(eve: Path, path: str) -> None:
-    """In a directory of one's own, that of another user is not taken either."""
-    owned(eve, ADA)
-    assert SAID in run(FOUND["semantic"], eve / "work", ADA)
-    (eve / path).touch()
-    os.chown(eve / path, EVE, EVE)
-    said = " ".join(run(FOUND["semantic"], eve / "work", ADA).split())
-    assert SAID not in said
-    assert f"{eve / path} belongs to" in said
-
-
-@as_root
 def test_owner_who_became_root_is_known(eve: Path) -> None:
     """By sudo, which tells who; to nobody else does that variable say anything."""
-    words, work = FOUND["semantic"], eve / "work"
+    words, work = FOUND["citations"], eve / "work"
     assert SAID in run(words, work, 0, SUDO_UID=str(EVE))
     assert SAID not in run(words, work, 0, SUDO_UID=str(ADA))
     assert SAID not in run(words, work, ADA, SUDO_UID=str(EVE))
@@ -213,7 +159,7 @@ def test_owner_who_became_root_is_known(eve: Path) -> None:
 def test_owner_root_is_trusted(eve: Path) -> None:
     """Who is root can do anything."""
     owned(eve, 0)
-    assert SAID in run(FOUND["semantic"], eve / "work", ADA)
+    assert SAID in run(FOUND["citations"], eve / "work", ADA)
 
 
 @pytest.mark.parametrize("value", ["here", "~/x:here", "./x"])

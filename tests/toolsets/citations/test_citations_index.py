@@ -26,7 +26,6 @@ from aiaml_server.toolsets.citations.indexes import Synced
 from environments import environment
 from machine import git
 from paths import ROOT, TESTS
-from semantic_model import DIMENSION, NAME, model_folder
 
 
 @pytest.fixture
@@ -420,31 +419,6 @@ def story(python: Path, home: Path, *words: str | Path) -> subprocess.CompletedP
         check=False,
         timeout=300,
     )
-
-
-@pytest.mark.network
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-@chroma_is_there
-def test_chroma_uses_the_model_of_semantic(
-    python: Path, repo: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """A real one, as that toolset's settings name it; another model's vectors do not stay."""
-    home = tmp_path_factory.mktemp("home")
-    settings = home / ".memory" / "config.json"
-    settings.parent.mkdir(mode=0o700)
-    embedding = {"path": str(model_folder()), "model": NAME, "dimension": DIMENSION}
-    settings.write_text(json.dumps({"embedding": embedding}), "utf-8")
-    settings.chmod(0o600)
-    done = story(python, home, repo, "model")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {
-        "sync": {"index": "chroma", "memories": 1, "added": 1, "removed": 0},
-        "when does the canteen shut?": "Lunch",
-        "when do we ship?": "Deploying",
-        "which currency unit?": "Money",
-        "not by words": [],
-    }
 
 
 @pytest.mark.network

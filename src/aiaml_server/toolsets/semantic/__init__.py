@@ -1,11 +1,12 @@
-"""`semantic`: memory that is found by meaning, of a project and of a person.
+"""`semantic`: memories of a project and of a person, found by meaning and by words.
 
-from aiaml_server.toolsets.semantic import Memories
+from aiaml_server.toolsets.semantic import MemoryStore
 
-memories = Memories.at("/home/ada/shop")
-memories.store("Prices are in cents until they are shown", tags=["billing"])
+store = MemoryStore.at("/home/ada/shop")
+store.store("Prices are in cents until they are shown", tags=["billing"])
 """
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from aiaml_server.toolset import Manifest, Setting, lazy_attributes, parse_text
@@ -13,15 +14,21 @@ from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 if TYPE_CHECKING:
     from aiaml_server.toolsets.semantic.config import Config
-    from aiaml_server.toolsets.semantic.failures import Refused
-    from aiaml_server.toolsets.semantic.memories import Memories
-    from aiaml_server.toolsets.semantic.memory import Memory
-    from aiaml_server.toolsets.semantic.model import Embedder, Provider, State
+    from aiaml_server.toolsets.semantic.errors import SemanticError
+    from aiaml_server.toolsets.semantic.models import Filters, Memory
+    from aiaml_server.toolsets.semantic.store import MemoryStore
 
-__all__ = ["MANIFEST", "Config", "Embedder", "Memories", "Memory", "Provider", "Refused", "State"]
+__all__ = ["MANIFEST", "Config", "Filters", "Memory", "MemoryStore", "SemanticError"]
 
 PROJECT = "AIAML_SEMANTIC_PROJECT"
-
+_PACKAGE = "aiaml_server.toolsets.semantic"
+_EVENTS = (
+    "session_start",
+    "session_end",
+    "prompt",
+    "tool_succeeded",
+    "tool_failed",
+)
 
 MANIFEST = Manifest(
     name="semantic",
@@ -41,27 +48,26 @@ MANIFEST = Manifest(
             PROJECT,
             "",
             parse_text,
-            "the project whose memories are served beside yours; else the directory with a"
-            " .memory in it, upwards from the working directory",
+            "the project whose memories are served beside yours; by default the nearest directory"
+            " upwards that has a .memory",
         ),
         CHECK_SECRETS,
     ),
-    build="aiaml_server.toolsets.semantic.tools:build",
-    commands="aiaml_server.toolsets.semantic.verbs:semantic",
-    checks="aiaml_server.toolsets.semantic.checking:checks",
+    build=f"{_PACKAGE}.tools:build",
+    commands=f"{_PACKAGE}.cli:semantic",
+    checks=f"{_PACKAGE}.doctor:checks",
     needs=("apsw",),
     install="aiaml-server[semantic]",
+    hooks=MappingProxyType({event: f"{_PACKAGE}.hooks:{event}" for event in _EVENTS}),
 )
 
-_PLACES = {
-    "Config": "config",
-    "Embedder": "model",
-    "Memories": "memories",
-    "Memory": "memory",
-    "Provider": "model",
-    "Refused": "failures",
-    "State": "model",
-}
-
-
-__getattr__ = lazy_attributes(__name__, _PLACES)
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        "Config": "config",
+        "Filters": "models",
+        "Memory": "models",
+        "MemoryStore": "store",
+        "SemanticError": "errors",
+    },
+)

@@ -1,4 +1,4 @@
-"""`memory-server`: this toolset as a program of its own; without words it serves."""
+"""`memory-server`: this toolset as a program. Without arguments it serves."""
 
 import sys
 
@@ -6,7 +6,7 @@ from aiaml_server.cli import alone
 
 
 def main() -> int:
-    """Serve, or with words use the verbs; return the exit code."""
+    """Serve, or run a command; return the exit code."""
     return alone("memory-server", "semantic")
 
 

@@ -1,277 +1,316 @@
-"""Vectors: those of a text, those that are missing, and those of another model, made anew."""
+"""The embedding model, which fastembed downloads and loads in a thread, and its prefixes.
+
+Nothing heavy is imported before a model is asked for. Whoever asks while it is loading gets None,
+and a sentence that says why.
+"""
 
 from __future__ import annotations
 
+import atexit
+import hashlib
 import logging
+import os
+import re
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol
 
-from aiaml_server.toolsets.semantic import cutting, logs
-from aiaml_server.toolsets.semantic.config import Thresholds
-from aiaml_server.toolsets.semantic.database import Author, Database, author_of, packed, rows
-from aiaml_server.toolsets.semantic.failures import Refused, Unavailable
-from aiaml_server.toolsets.semantic.filters import Filters
-from aiaml_server.toolsets.semantic.memory import Memory, column, decoded
-from aiaml_server.toolsets.semantic.model import Embedder, Provider
-from aiaml_server.toolsets.semantic.opened import Opened
+from aiaml_server.files import make_own_directory
+from aiaml_server.toolset import replace_surrogates
+from aiaml_server.toolsets.semantic.config import Embedding
+from aiaml_server.toolsets.semantic.errors import Unavailable
 
-if TYPE_CHECKING:
-    import apsw
+LOAD_SECONDS = 30.0  # that loading may take, and may delay the end of the process
+RETRY_SECONDS = 300.0  # between two attempts to download
+BATCH = 16  # texts at once
+DOWNLOAD_COMMAND = "aiaml semantic model download"
+PREFIXES = {
+    r"(?:^|[-/])e5-": ("query: ", "passage: "),
+    r"nomic-embed": ("search_query: ", "search_document: "),
+    r"bge-(?:small|base|large)-en$": (
+        "Represent this sentence for searching relevant passages: ",
+        "",
+    ),
+}
+"""By a part of the model's name: what it expects before a question, and before a text."""
 
-log = logging.getLogger(__name__)
-
-BATCH = 16  # memories that are embedded before they are written
-PARTS = 4  # of a text that are embedded at once; a question may have to wait for them
-PAUSE = 0.005  # seconds after them, in which a question that waits comes before the next ones
-AT_ONCE = 4  # batches that a call makes where there is no background
-_CONTENT = column("content")
-_LACKING = "embedding_model = ''"
-_OUTDATED = (
-    f"({_LACKING} OR (embedding_model, embedding_model_version, embedding_dimension)"
-    " IS NOT (:model, :version, :dimension))"
-)
+Status = Literal["ready", "loading", "downloading", "missing", "failed", "off"]
 
 
-class Progress(NamedTuple):
-    """How far embedding is.
+class Embedder(Protocol):
+    """A loaded model. It may also have `embed_questions`, used for queries.
 
     Attributes:
-        done: memories that were embedded in this run.
-        left: those that still are to be.
+        name, version: what tells its vectors from those of other models.
+        dimension: the numbers in a vector.
     """
 
-    done: int
-    left: int
+    name: str
+    version: str
+    dimension: int
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return a vector for each text."""
 
 
-class Embedding:
-    """The memories' vectors, made at once, or in the background where there is one."""
+class ModelState(NamedTuple):
+    """Whether the model can be used.
 
-    def __init__(self, opened: Opened, model: Provider | None, *, background: bool) -> None:
-        """Take the databases and the model; nothing is loaded yet.
+    Attributes:
+        status: in a word.
+        reason: why it cannot be used; empty if it can.
+        remedy: what to do about it.
+    """
 
-        Args:
-            opened: the databases.
-            model: what turns texts into vectors; None for words only.
-            background: whether what could not be embedded at once is embedded in a thread, also
-                while the model is still being loaded.
-        """
-        self.opened, self.background = opened, background
-        self.model = model
-        self._closing = threading.Event()
-        self._asked = threading.Lock()
-        self._wanted: set[str] = set()  # ids whose vectors are of another model
-        self._thread: threading.Thread | None = None
-        self._complete = False  # no memory lacks a vector, as far as is known
+    status: Status
+    reason: str = ""
+    remedy: str = ""
 
-    def close(self) -> None:
-        """End what goes on in the background; another call begins it again."""
-        self._closing.set()
-        thread = self._thread
-        if thread is not None:
-            thread.join()
-        self._closing.clear()
+    @property
+    def warning(self) -> str:
+        """What an answer says about it; empty if all is well."""
+        return f"words only: {self.reason}; {self.remedy}" if self.reason else ""
 
-    def embed(
-        self, *, outdated: bool = False, wait: float = 0.0, told: list[str] | None = None
-    ) -> Iterator[Progress]:
-        """Make the vectors that are missing, a batch at a time, each durable at once.
 
-        It may be broken off at any time; another run goes on where this one was.
+class LazyModel(Protocol):
+    """A model that may still be loading."""
 
-        Args:
-            outdated: also those of memories that another model has made.
-            wait: seconds that the model may take to be loaded.
-            told: takes a sentence on a database that is passed over, because it cannot be read.
+    def ready(self, seconds: float = 0.0) -> Embedder | None:
+        """Return the model if it is loaded within some seconds; begin to load it otherwise."""
 
-        Raises:
-            Unavailable: there is no model.
-        """
-        embedder, warnings = self.embedder(wait)
-        if embedder is None:
-            raise Unavailable(
-                next(iter(warnings), "there is no model"), "Run `aiaml semantic status`."
-            )
-        author = author_of(embedder)
-        lacking = _OUTDATED if outdated else _LACKING
-        done = 0
-        warnings = [] if told is None else told
-        usable = list(self.opened.readable(Filters(), warnings))
-        for database in usable:
-            if database.read_only:
-                warnings.append(f"no vectors for the {database.name} memories: only readable here")
-                continue
-            last = 0
-            while True:
-                with database.reading() as sql:
-                    if database.problem:
-                        raise Unavailable(database.problem)
-                    held = rows(
-                        sql,
-                        f"SELECT id, {_CONTENT} FROM memories WHERE {lacking} AND id > :last"
-                        f" ORDER BY id LIMIT {BATCH}",
-                        {"last": last, **author._asdict()},
-                    )
-                if not held:
-                    break
-                last = held[-1][0]
-                done += self._embed(embedder, database, held)
-                yield Progress(done, self._lacking(usable, author if outdated else None))
+    def state(self) -> ModelState:
+        """Return whether it can be used."""
 
-    def left(self) -> int:
-        """Return how many memories have no vector."""
-        return self._lacking(self.opened.there(), None)
 
-    def _lacking(self, databases: Iterable[Database], author: Author | None) -> int:
-        count = 0
-        for database in databases:
-            with database.reading() as sql:
-                count += self.lacking(sql, author)
-        return count
+class ModelLoader:
+    """Loads the configured model in a daemon thread, and downloads it if that is allowed.
 
-    def counted(self, database: Database) -> tuple[int, int]:
-        """Return how many memories a database has, and how many of them have no vector."""
-        if not database.there:
-            return 0, 0
-        with database.reading() as sql:
-            return rows(sql, "SELECT count(id) FROM memories")[0][0], self.lacking(sql, None)
+    Attributes:
+        folder: where the model is, or will be.
+    """
 
-    def lacking(self, sql: apsw.Connection, author: Author | None) -> int:
-        """Return how many memories have no vector, or none of a model."""
-        lacking, values = (_OUTDATED, author._asdict()) if author else (_LACKING, {})
-        return int(rows(sql, f"SELECT count(id) FROM memories WHERE {lacking}", values)[0][0])
-
-    def _embed(
-        self, embedder: Embedder, database: Database, held: Sequence[tuple[int, bytes | int]]
-    ) -> int:
-        """Give some memories their vectors, but for damaged ones and those changed meanwhile."""
-        made = []
-        for number, content in held:
-            if self._closing.wait(PAUSE):
-                break
-            if (text := decoded(content)) is not None:
-                made.append((number, content, self.vectors(embedder, cutting.parts(text))))
-        done = 0
-        with database.writing() as sql:
-            for number, content, (vectors, _) in made:
-                now = rows(sql, f"SELECT {_CONTENT} FROM memories WHERE id = ?", (number,))
-                if vectors and now == [(content,)]:
-                    database.set_vectors(sql, number, author_of(embedder), vectors)
-                    done += 1
-        return done
-
-    def later(self, outdated: Iterable[Memory] = (), *, lacking: bool = False) -> None:
-        """Make missing vectors, and those of some memories anew: now, or in the background."""
-        if self.model is None:
-            return
-        with self._asked:
-            self._wanted |= {each.id for each in outdated}
-            self._complete = self._complete and not lacking
-            if self._complete and not self._wanted:
-                return
-            if self.background:
-                if self._thread is None or not self._thread.is_alive():
-                    self._thread = threading.Thread(
-                        target=self._work, args=(0.25,), name="semantic", daemon=True
-                    )
-                    self._thread.start()
-                return
-        self._work(0.0)
-
-    def _work(self, wait: float) -> None:
-        try:
-            while not self._closing.is_set():
-                embedder, _ = self.embedder(wait)
-                if embedder is None:
-                    kind = self.model.state().kind if self.model else "off"
-                    if not wait or kind not in ("loading", "downloading"):
-                        return
-                    self._closing.wait(0.2)
-                    continue
-                self._renew(embedder)
-                self._complete = True
-                for batch, _ in enumerate(self.embed(), 1):
-                    if self._closing.is_set() or (not wait and batch == AT_ONCE):
-                        self._complete = False
-                        return
-                with self._asked:
-                    if not wait or (self._complete and not self._wanted):
-                        self._thread = None  # what is asked for from now on has another one
-                        return
-        except Refused as error:
-            self._complete = False
-            log.info("vectors are still to be made: %s", type(error).__name__)
-            logs.record(self.opened.home, "embed", error)
-
-    def _renew(self, embedder: Embedder) -> None:
-        """Make the vectors of memories anew that were found and have those of another model."""
-        with self._asked:
-            wanted, self._wanted = sorted(self._wanted), set()
-        for name in wanted:
-            database, number = self.opened.at(name)
-            with database.reading() as sql:
-                held = rows(sql, f"SELECT id, {_CONTENT} FROM memories WHERE id = ?", (number,))
-                possible = not (database.problem or database.read_only)
-            if held and possible:
-                self._embed(embedder, database, [held[0]])
-
-    def embedder(self, wait: float = 0.0) -> tuple[Embedder | None, list[str]]:
-        """Return the model if it is loaded, else what an answer says instead."""
-        if self.model is None:
-            return None, []
-        embedder = self.model.ready(wait)
-        if embedder is None:
-            sentence = self.model.state().sentence
-            return None, [sentence] if sentence else []
-        if embedder.dimension != self.opened.config.dimension:
-            said = f"words only: the vectors of {embedder.name} have {embedder.dimension} numbers"
-            return None, [
-                f"{said}; embedding.dimension in config.json is {self.opened.config.dimension}"
-            ]
-        return embedder, []
-
-    def thresholds(self, embedder: Embedder | None) -> Thresholds:
-        """Return what cosines mean: as set, as the model was measured, or as its name has it."""
-        return self.opened.config.thresholds(getattr(embedder, "thresholds", None))
-
-    def vectors(
-        self, embedder: Embedder | None, texts: Sequence[str], *, asked: bool = False
-    ) -> tuple[list[bytes], list[str]]:
-        """Return the vectors of a text's parts, or none and why the model has failed.
-
-        A question's are made by `embed_questions` where a model has that.
-        """
-        if embedder is None:
-            return [], []
-        embed = getattr(embedder, "embed_questions", embedder.embed) if asked else embedder.embed
-        try:
-            made: list[bytes] = []
-            for start in range(0, len(texts), PARTS):
-                if start and self._closing.wait(PAUSE):
-                    return [], []
-                some = texts[start : start + PARTS]
-                made += [packed(each, embedder.dimension) for each in embed(some)]
-            if len(made) != len(texts):
-                raise ValueError("a vector is missing")  # noqa: TRY301
-        except Exception as error:  # noqa: BLE001 (a model may raise anything)
-            log.warning("the model failed: %s", type(error).__name__)
-            logs.record(self.opened.home, "embed", error)
-            return [], [f"words only: the model failed on this text ({type(error).__name__})"]
-        return made, []
-
-    def set_vectors(
+    def __init__(
         self,
-        sql: apsw.Connection,
-        database: Database,
-        number: int,
-        embedder: Embedder | None,
-        vectors: Sequence[bytes],
-    ) -> list[str]:
-        """Give a memory its vectors; return why that cannot be, if so."""
-        if not vectors or embedder is None:
-            return []
-        if database.problem:
-            return [f"words only: {database.problem}"]
-        database.set_vectors(sql, number, author_of(embedder), vectors)
-        return []
+        settings: Embedding,
+        cache: Path,
+        on_error: Callable[[Exception], None] = lambda _: None,
+    ) -> None:
+        """Remember what to load.
+
+        Args:
+            settings: the section `embedding` of the configuration.
+            cache: the directory for downloads.
+            on_error: called with the error when loading fails.
+        """
+        self.settings = settings
+        self.folder = Path(settings.path or cache / settings.model.replace("/", "--"))
+        self._on_error = on_error
+        self._lock = threading.Lock()
+        self._future: Future[Embedder] | None = None
+        self._retry_at = 0.0
+        self._is_downloading = False
+
+    def ready(self, seconds: float = 0.0) -> Embedder | None:
+        """Return the model if it is loaded within some seconds; begin to load it otherwise."""
+        return self._result(self._begin(download=self.settings.download), seconds)
+
+    def download(self, seconds: float) -> Embedder | None:
+        """Load the model, and download it whatever the settings say; return it, or None."""
+        self._retry_at = 0.0
+        return self._result(self._begin(download=True), seconds)
+
+    def state(self) -> ModelState:
+        """Return whether the model can be used; nothing begins by that."""
+        future = self._future
+        name = self.settings.model
+        if future is None:
+            return self._initial_state()
+        if not future.done():
+            if self._is_downloading:
+                said = f"the model {name} is being downloaded into {self.folder}"
+                return ModelState("downloading", said, "ask again in a minute")
+            return ModelState("loading", f"the model {name} is being loaded", "ask again soon")
+        error = future.exception()
+        if error is None:
+            return ModelState("ready")
+        if isinstance(error, Unavailable):
+            return ModelState("failed", str(error), error.suggestion)
+        said = f"the model {name} cannot be loaded: {str(error).strip()[:200]}"
+        remedy = f"`{DOWNLOAD_COMMAND}` tries again; embedding.path can name a folder that has it"
+        return ModelState("failed", said, remedy)
+
+    def _initial_state(self) -> ModelState:
+        """Return what can be said without loading anything."""
+        name = self.settings.model
+        if find_spec("fastembed") is None:
+            return ModelState(
+                "off", "fastembed is not installed", "pip install 'aiaml-server[semantic]'"
+            )
+        if self._is_here():
+            return ModelState("loading", f"the model {name} is being loaded", "ask again soon")
+        if self.settings.path:
+            said = f"embedding.path is {self.folder}, which holds no model"
+            return ModelState("failed", said, "correct config.json")
+        return ModelState(
+            "missing", f"the model {name} is not on this machine", f"`{DOWNLOAD_COMMAND}` gets it"
+        )
+
+    def _is_here(self) -> bool:
+        return any(self.folder.rglob("*.onnx"))
+
+    def _begin(self, *, download: bool) -> Future[Embedder] | None:
+        with self._lock:
+            if self._future is not None and not self._may_retry(self._future):
+                return self._future
+            state = self._initial_state()
+            if state.status in ("off", "failed") or (state.status == "missing" and not download):
+                return None
+            self._is_downloading = state.status == "missing"
+            if self._future is None:
+                # onnxruntime registers with this module, which an ending process refuses.
+                import concurrent.futures.thread  # noqa: PLC0415, F401
+
+                atexit.register(self._wait_at_exit)
+            self._future = Future()
+            threading.Thread(
+                target=self._load, args=(self._future,), name="semantic-model", daemon=True
+            ).start()
+            return self._future
+
+    def _may_retry(self, future: Future[Embedder]) -> bool:
+        has_failed = future.done() and future.exception() is not None
+        return has_failed and time.monotonic() >= self._retry_at
+
+    def _result(self, future: Future[Embedder] | None, seconds: float) -> Embedder | None:
+        if future is None:
+            return None
+        wait([future], seconds)
+        return future.result() if future.done() and future.exception() is None else None
+
+    def _load(self, future: Future[Embedder]) -> None:
+        try:
+            future.set_result(load_model(self.settings, self.folder))
+        except Exception as error:  # noqa: BLE001 (fastembed and onnxruntime raise anything)
+            self._retry_at = time.monotonic() + RETRY_SECONDS
+            self._on_error(error)
+            future.set_exception(error)
+
+    def _wait_at_exit(self) -> None:
+        """Wait while onnxruntime loads: it aborts a process that ends meanwhile."""
+        if self._future is not None and not self._is_downloading:
+            wait([self._future], LOAD_SECONDS)
+
+
+class FastEmbedModel:
+    """A model that fastembed has loaded."""
+
+    def __init__(self, settings: Embedding, version: str, model: Any) -> None:
+        """Wrap it.
+
+        Args:
+            settings: name, dimension and prefixes.
+            version: what tells its weights from others.
+            model: fastembed's `TextEmbedding`.
+        """
+        question, document = prefixes(settings)
+        self.name = settings.model
+        self.version = f"{version}+{document}" if document else version
+        self.dimension = settings.dimension
+        self._question_prefix = question
+        self._document_prefix = document
+        self._model = model
+        self._lock = threading.Lock()
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return a vector for each text."""
+        return self._embed(self._document_prefix, texts)
+
+    def embed_questions(self, questions: Sequence[str]) -> list[list[float]]:
+        """Return a vector for each question, to be compared with those of texts."""
+        return self._embed(self._question_prefix, questions)
+
+    def _embed(self, prefix: str, texts: Sequence[str]) -> list[list[float]]:
+        whole = [prefix + replace_surrogates(text) for text in texts]
+        with self._lock:
+            vectors = self._model.embed(whole, batch_size=BATCH)
+            return [[float(number) for number in vector] for vector in vectors]
+
+
+def prefixes(settings: Embedding) -> tuple[str, str]:
+    """Return the prefixes of questions and texts: the configured ones, or the family's."""
+    question, document = "", ""
+    for pattern, family in PREFIXES.items():
+        if re.search(pattern, settings.model.lower()):
+            question, document = family
+    return settings.query_prefix or question, settings.document_prefix or document
+
+
+def load_model(settings: Embedding, folder: Path) -> FastEmbedModel:
+    """Load a model from its folder; fastembed downloads it into the folder if it is missing.
+
+    Raises:
+        Unavailable: the model is unknown, or has another dimension than configured.
+        Exception: whatever fastembed, huggingface_hub and onnxruntime raise.
+    """
+    fastembed = import_fastembed()
+    known = [each["model"].lower() for each in fastembed.TextEmbedding.list_supported_models()]
+    if settings.model.lower() not in known:
+        raise Unavailable(
+            f"embedding.model is {settings.model}, which fastembed does not know",
+            "Take one of https://qdrant.github.io/fastembed/examples/Supported_Models/.",
+        )
+    if not settings.path:
+        make_own_directory(folder.parent)
+        make_own_directory(folder)
+    model = fastembed.TextEmbedding(
+        settings.model,
+        cache_dir=os.fspath(folder),
+        specific_model_path=settings.path or None,
+        cuda=settings.device == "cuda",
+    )
+    (vector,) = model.embed(["dimension"])
+    if len(vector) != settings.dimension:
+        raise Unavailable(
+            f"embedding.dimension is {settings.dimension}, and {settings.model} makes vectors of"
+            f" {len(vector)}",
+            f"Set embedding.dimension to {len(vector)} in config.json.",
+        )
+    return FastEmbedModel(settings, _weights_version(folder), model)
+
+
+def import_fastembed() -> Any:
+    """Import fastembed without telemetry, tokens and output of its own.
+
+    Raises:
+        Unavailable: it is not installed.
+    """
+    for name in (
+        "HF_HUB_DISABLE_TELEMETRY",
+        "HF_HUB_DISABLE_IMPLICIT_TOKEN",
+        "HF_HUB_DISABLE_PROGRESS_BARS",
+        "HF_HUB_DISABLE_XET",  # it would write outside the folder
+    ):
+        os.environ.setdefault(name, "1")
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    warnings.filterwarnings("ignore", "Cannot enable progress bars")
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
+    try:
+        import fastembed  # noqa: PLC0415 (heavy, and an extra)
+        from loguru import logger  # noqa: PLC0415 (fastembed's)
+    except ImportError as error:
+        raise Unavailable("fastembed is not installed") from error
+    logger.disable("fastembed")
+    return fastembed
+
+
+def _weights_version(folder: Path) -> str:
+    """Return what tells a model's weights from others."""
+    digest = hashlib.sha256()
+    for file in sorted(folder.rglob("*.onnx")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]

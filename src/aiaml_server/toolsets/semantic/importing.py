@@ -1,327 +1,248 @@
-"""Memories from markdown files: found, shown as they would be, and taken over when that is wanted.
+"""Importing markdown files and JSON lines, and exporting JSON lines.
 
-The files stay as they are. A file is read only below a directory that was allowed, and through no
-link; what was taken over once is not taken over again.
+Files are not changed. They are read below allowed directories only, and never through a link.
+What was imported once is not imported again.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from aiaml_server.errors import MalformedFile
-from aiaml_server.exchange import kinds
-from aiaml_server.exchange.found import Kept, Note, Skip
 from aiaml_server.files import read_regular
-from aiaml_server.toolsets.semantic import memory
-from aiaml_server.toolsets.semantic.database import LOOK
-from aiaml_server.toolsets.semantic.failures import InvalidInput, InvalidProject
-from aiaml_server.toolsets.semantic.markdown import Piece, pieces
-from aiaml_server.toolsets.semantic.memories import Memories
-from aiaml_server.toolsets.semantic.memory import (
-    LONGEST,
-    MOST_CONTENT,
-    MOST_TAGS,
-    Draft,
-    folded,
-    instant_of,
+from aiaml_server.toolsets.semantic.errors import InvalidInput, InvalidProject
+from aiaml_server.toolsets.semantic.markdown import split_markdown
+from aiaml_server.toolsets.semantic.models import (
+    Memory,
+    NewMemory,
+    iso_to_sql,
+    normalized_hash,
+    to_json,
 )
-from aiaml_server.toolsets.semantic.portable import draft_of
-from aiaml_server.toolsets.semantic.priority import suggest
+from aiaml_server.toolsets.semantic.rules import suggest_priority
+from aiaml_server.toolsets.semantic.store import MemoryStore
 from aiaml_server.toolsets.warning import secret_warning
 
-NAMES = ("memory.md", "notes.md", "adr-*.md", "claude.md", "agents.md")
-"""Files that are looked for in a project, whatever their case; besides them `.claude/*.md`."""
-_OWN = ".claude"
-MOST_FILE = 320 * 1024  # bytes: `MOST_CONTENT` of four each, with a frontmatter
-_MOST_FILES = 500
-_MOST_DIRECTORIES = 5000
-_MOST_TOPICS = 8  # that become tags, of a note of another program
-_AT_ONCE = 100  # memories that are written in one transaction
-_REST = 2 * LOOK  # seconds after each, in which who waits to write has a turn
-_PASSED_OVER = {"node_modules", "__pycache__", "venv", "site-packages", "dist", "build", "target"}
+PATTERNS = ("memory.md", "notes.md", "adr-*.md", "claude.md", "agents.md")
+"""Files that a scan finds, in any case; beside them `.claude/*.md`."""
+MAX_BYTES = 4 * 1024 * 1024  # of a file
+MAX_FILES = 500  # of a scan
+MAX_DIRECTORIES = 5_000  # of a scan
+BATCH = 100  # memories in one transaction
+PAUSE_SECONDS = 0.02  # between them, so that other writers get their turn
+_SKIPPED = {"node_modules", "venv", "site-packages", "dist", "build", "target"}
+_OWN_KEYS = {"timestamp", "topics", "content", "priority", "category", "source", "path"}
 
 
 class Candidate(NamedTuple):
     """What would become a memory.
 
     Attributes:
-        path: the file, from the project's top directory on where it lies in it.
-        line: where it begins there; 0 where a source has no lines.
-        draft: what would be stored.
-        is_new: whether no memory has that text yet.
+        memory: what would be stored.
+        line: where it begins in its file.
+        is_new: whether it is neither stored nor was imported before.
     """
 
-    path: str
+    memory: NewMemory
     line: int
-    draft: Draft
     is_new: bool
-
-    def fields(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
-        draft = self.draft
-        return {
-            "path": self.path, "line": self.line, "content": draft.content,
-            "tags": list(draft.tags), "priority": draft.priority, "category": draft.category,
-            "created_at": memory.shown(draft.created), "is_new": self.is_new,
-        }  # fmt: skip
 
 
 class Skipped(NamedTuple):
-    """A file of which nothing is taken, and why."""
+    """A file, or a part of it, that cannot be imported."""
 
     path: str
     reason: str
 
 
 class Preview(NamedTuple):
-    """What an import would do: each candidate in the order of its file, and what is to be known."""
+    """What an import would do."""
 
-    candidates: Sequence[Candidate]
-    skipped: Sequence[Skipped]
-    warnings: Sequence[str]
-
-    @property
-    def new(self) -> Sequence[Candidate]:
-        """Those that are not memories yet."""
-        return [each for each in self.candidates if each.is_new]
+    candidates: list[Candidate]
+    skipped: list[Skipped]
+    warnings: list[str]
 
 
-class Imported(NamedTuple):
-    """What an import has done.
-
-    Attributes:
-        ids: of the new memories.
-        already: how many pieces were memories before.
-        skipped: files of which nothing was taken.
-        warnings: what is to be known.
-    """
-
-    ids: Sequence[str]
-    already: int
-    skipped: Sequence[Skipped]
-    warnings: Sequence[str]
-
-
-def scan(project: Path) -> list[str]:
-    """Return the files of a project that look like memories, as paths from its top directory on.
-
-    Directories that are hidden or hold what is built or installed are passed over, and so are
-    links; the search ends after 5,000 directories or 500 files.
-    """
-    found: list[str] = []
+def scan_project(project: Path) -> list[Path]:
+    """Return the files of a project that look like memories."""
+    found: list[Path] = sorted((project / ".claude").glob("*.md"))
     for number, (directory, below, names) in enumerate(os.walk(project)):
-        inside = Path(directory).relative_to(project)
-        own = inside.parts == (_OWN,)
-        below[:] = sorted(
-            each
-            for each in below
-            if not each.startswith(".") and each.lower() not in _PASSED_OVER and not own
-        )
-        if not inside.parts and (project / _OWN).is_dir() and not (project / _OWN).is_symlink():
-            below.insert(0, _OWN)
-        for name in sorted(names):
-            lower = name.lower()
-            wanted = lower.endswith(".md") if own else any(fnmatch(lower, e) for e in NAMES)
-            if wanted and not Path(directory, name).is_symlink():
-                found.append((inside / name).as_posix())
-        if number >= _MOST_DIRECTORIES or len(found) >= _MOST_FILES:
+        below[:] = sorted(set(below) - _SKIPPED - {each for each in below if each[0] == "."})
+        found += [
+            Path(directory, name)
+            for name in sorted(names)
+            if any(fnmatch(name.lower(), pattern) for pattern in PATTERNS)
+        ]
+        if number >= MAX_DIRECTORIES or len(found) >= MAX_FILES:
             break
-    return found[:_MOST_FILES]
+    return [file for file in found[:MAX_FILES] if not file.is_symlink()]
 
 
-def offer(memories: Memories) -> str | None:
-    """Return a sentence that offers an import where a project has no memories yet."""
-    if memories.project is None or memories.databases["project"].there:
-        return None
-    found = scan(memories.project)
-    if not found:
-        return None
-    named = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
-    return (
-        f"this project has files that look like memories ({named}); import_markdown_memories shows"
-        " what would become of them, and imports nothing until it is told to"
-    )
-
-
-def foreign_kind(source: Path) -> str | None:
-    """Return the kind of a source that another program has left; None for markdown files.
-
-    Notes of others that are single markdown files are cut as any file is.
-    """
-    kind = kinds.detect(source) if source.exists() else None
-    own = ("aiaml", "citations", "markdown", "sessions")
-    notes = ("obsidian", "basic-memory", "claude", "serena")
-    return None if kind in (None, *own) or (kind in notes and source.is_file()) else kind
-
-
-def preview(
-    memories: Memories,
-    paths: Sequence[str] | None = None,
-    roots: Sequence[Path] | None = None,
-    foreign: Sequence[tuple[Path, str]] = (),
-) -> Preview:
-    """Show what an import of files would do; nothing is changed.
+def preview_import(store: MemoryStore, paths: Sequence[str] | None = None) -> Preview:
+    """Return what an import would store; nothing is changed.
 
     Args:
-        memories: where they would go.
-        paths: files, or directories whose `.md` files are meant; without any, what `scan` finds.
-        roots: the directories below which they may lie; the project's if not said. The first one
-            is where a relative path begins.
-        foreign: sources of other programs, each with its kind.
+        store: where it would go.
+        paths: files or directories of the project; None for what a scan finds.
 
     Raises:
-        InvalidProject: no project is active, and nothing else was said.
-        InvalidInput: a path leads elsewhere, or there is nothing.
+        InvalidProject: no project is active.
+        InvalidInput: a path is missing, lies outside the project, or is behind a link.
     """
-    project = memories.project
-    if roots is None:
-        if project is None:
-            raise InvalidProject("file_paths: no project is active whose files could be read")
-        roots = [project]
-    if paths is None and not foreign:
-        if project is None:
-            raise InvalidInput("file_paths: must name files, since no project is active")
-        found = [(project, each) for each in scan(project)]
-    else:
-        found = [each for path in paths or () for each in _below(path, roots)]
-    known = memories.known()
-    candidates: list[Candidate] = []
-    skipped: list[Skipped] = []
-    for one in [*_cut(dict.fromkeys(found), project), *_told(foreign)]:
-        if isinstance(one, Skipped):
-            skipped.append(one)
-            continue
-        shown, piece = one
-        if len(piece.content) > MOST_CONTENT:
-            at = f"what begins at line {piece.line} is longer than {MOST_CONTENT:,} characters"
-            skipped.append(Skipped(shown, at))
-            continue
-        key = folded(piece.content)
-        draft = piece.draft or _suggested(shown, piece)
-        if draft.source == "import" and not draft.path:
-            draft = draft._replace(path=shown)
-        candidates.append(Candidate(shown, piece.line, draft, key not in known))
-        known.add(key)
-    drafts = [each.draft for each in candidates if each.is_new]
-    texts = [text for draft in drafts for text in (draft.content, *draft.tags)]
-    return Preview(candidates, skipped, secret_warning(*texts, check=memories.check_secrets))
+    if store.project is None:
+        raise InvalidProject("file_paths: no project is active whose files could be read")
+    if paths is None:
+        return preview_files(store, scan_project(store.project))
+    found = [_below(store.project, name) for name in paths]
+    return preview_files(store, [file for path in found for file in _files(path)])
 
 
-def _cut(
-    found: Iterable[tuple[Path, str]], project: Path | None
-) -> Iterator[tuple[str, Piece] | Skipped]:
-    """Yield the pieces of markdown files, each with the path that is shown."""
-    for root, inside in found:
-        shown = inside if root == project else os.fspath(root / inside)
+def preview_files(store: MemoryStore, files: Sequence[Path]) -> Preview:
+    """Return what an import of files would store: `.jsonl` as lines of JSON, others as markdown."""
+    known = store.existing_keys()
+    preview = Preview([], [], [])
+    for file in dict.fromkeys(files):
+        shown = os.fspath(file)
+        if store.project and file.is_relative_to(store.project):
+            shown = file.relative_to(store.project).as_posix()
+        count = len(preview.candidates)
+        line = 0
         try:
-            cut = _read(Path(os.path.realpath(root)) / inside)
-        except (ValueError, OSError, MalformedFile) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            yield Skipped(shown, reason[:1].lower() + reason[1:])
+            for memory, line in _read(file, shown):
+                keys = {normalized_hash(memory.content), memory.import_key or memory.content}
+                is_new = not keys & known
+                preview.candidates.append(Candidate(memory.validated(), line, is_new))
+                known |= keys
+        except (OSError, ValueError, MalformedFile, InvalidInput) as error:
+            preview.skipped.append(Skipped(shown, f"after line {line}: {error}"))
             continue
-        if not cut:
-            yield Skipped(shown, "it has nothing that could be a memory")
-        yield from ((shown, piece) for piece in cut)
+        if len(preview.candidates) == count:
+            preview.skipped.append(Skipped(shown, "it holds nothing that could be a memory"))
+    texts = [each.memory.content for each in preview.candidates if each.is_new]
+    preview.warnings.extend(secret_warning(*texts, check=store.check_secrets))
+    return preview
 
 
-def _told(foreign: Iterable[tuple[Path, str]]) -> Iterator[tuple[str, Piece] | Skipped]:
-    """Yield what the sources of other programs hold."""
-    for source, kind in foreign:
-        for one in kinds.READERS[kind](source, kinds.Reading(split=True)):
-            if isinstance(one, Skip):
-                yield Skipped(one.place, one.reason)
-            else:
-                yield one.place, _piece_of(one)
+def run_import(store: MemoryStore, preview: Preview) -> list[str]:
+    """Store what a preview shows as new, in batches; return the ids."""
+    new = [each.memory for each in preview.candidates if each.is_new]
+    ids: list[str] = []
+    for start in range(0, len(new), BATCH):
+        if start:
+            time.sleep(PAUSE_SECONDS)
+        ids += store.store_many(new[start : start + BATCH])
+    return ids
 
 
-def run(
-    memories: Memories,
-    shown: Preview,
-    told: Callable[[Sequence[Candidate]], Iterator[Candidate]] = iter,
-) -> Imported:
-    """Take over what a preview shows as new, with the tags and priorities that it suggests.
+def _below(project: Path, name: str) -> Path:
+    """Return the path of a file below the project."""
+    given = Path(os.path.expanduser(name))  # noqa: PTH111 (never raises)
+    path = Path(os.path.normpath(project / given))
+    if "\0" in name or not path.is_relative_to(project):
+        raise InvalidInput(f"file_paths: {name!r:.200} does not lie in {project}")
+    if os.path.realpath(path) != os.fspath(path):
+        raise InvalidInput(f"file_paths: {name} is a link, or lies behind one")
+    if not path.exists():
+        raise InvalidInput(f"file_paths: {name} does not exist")
+    return path
 
-    They are written by hundreds, each of which is durable: a run that is broken off is finished by
-    the next one.
+
+def _files(path: Path) -> list[Path]:
+    """Return a file, or the markdown files in a directory; of a memory directory, its `files`."""
+    if not path.is_dir():
+        return [path]
+    inside = path / "files" if (path / "files").is_dir() else path
+    return sorted(inside.glob("*.md"))
+
+
+def preview_person(store: MemoryStore, paths: Sequence[str]) -> Preview:
+    """Return what an import of files would store that a person names, who may name any."""
+    real = [Path(os.path.realpath(path)) for path in paths]
+    return preview_files(store, [file for path in real for file in _files(path)])
+
+
+def _read(file: Path, shown: str) -> Iterator[tuple[NewMemory, int]]:
+    """Yield the memories in a file, each with its line.
+
+    Raises:
+        ValueError: it is behind a link, too large, or not UTF-8.
+    """
+    if os.path.realpath(file) != os.fspath(file):
+        raise ValueError("it is a link, or lies behind one")
+    if file.stat().st_size > MAX_BYTES:
+        limit = MAX_BYTES // 1024 // 1024
+        raise ValueError(f"it is larger than {limit} MiB; split it into several files")
+    text = read_regular(os.fspath(file), MAX_BYTES).decode("utf-8")
+    if file.suffix.lower() == ".jsonl":
+        for number, line in enumerate(text.splitlines(), 1):
+            if line.strip():
+                yield from_json_line(line, shown), number
+        return
+    for piece in split_markdown(text, file):
+        new = NewMemory(
+            piece.content,
+            tags=piece.tags,
+            category=piece.category,
+            source="import",
+            path=shown,
+            created_at=piece.created_at,
+            import_key=normalized_hash(piece.content),
+        )
+        suggestion = suggest_priority(new)
+        yield new._replace(priority=suggestion.priority if suggestion else "NORMAL"), piece.line
+
+
+# --- JSON lines -----------------------------------------------------------------------------------
+
+
+def to_json_line(memory: Memory, unknown_keys: str) -> str:
+    """Return a memory as a line of JSON, as the default toolset writes and reads them.
 
     Args:
-        memories: where they go.
-        shown: what `preview` has returned.
-        told: gives the candidates on one by one, and may show how far it is.
+        memory: the memory.
+        unknown_keys: a JSON object of keys that an import brought.
     """
-    ids: list[str] = []
-    batch: list[Draft] = []
-    try:
-        for one in told(shown.new):
-            batch.append(one.draft)
-            if len(batch) == _AT_ONCE:
-                whole, batch = batch, []
-                ids += memories.store_all(whole)
-                time.sleep(_REST)
-    finally:  # also where it was broken off, for it was shown as done
-        ids += memories.store_all(batch)
-    return Imported(ids, len(shown.candidates) - len(shown.new), shown.skipped, shown.warnings)
+    values: dict[str, Any] = {
+        "id": memory.content_hash[:8],
+        "timestamp": memory.created_at,
+        "agent": "semantic",
+        "user": memory.project_id or "me",
+        "topics": list(memory.tags) or [memory.category or "memory"],
+        "content": memory.content,
+        "priority": memory.priority,
+        "category": memory.category,
+        "source": memory.source,
+        "path": memory.path,
+    }
+    given = {name: value for name, value in values.items() if value is not None}
+    return to_json({**given, **json.loads(unknown_keys)}) + "\n"
 
 
-def _below(path: str, roots: Sequence[Path]) -> list[tuple[Path, str]]:
-    """Return the files that a path means, each with the allowed directory that it lies in."""
-    if not path or "\0" in path:
-        raise InvalidInput("file_paths: a path is empty, or holds U+0000")
-    given = Path(os.path.expanduser(path))  # noqa: PTH111 (never raises)
-    whole = Path(os.path.normpath(roots[0] / given))
-    for root in roots:
-        real = Path(os.path.realpath(root))
-        for top in (root, real):
-            if not whole.is_relative_to(top):
-                continue
-            inside = whole.relative_to(top)
-            if os.path.realpath(real / inside) != os.fspath(real / inside):
-                raise InvalidInput(f"file_paths: {path} is a link, or lies behind one")
-            return _files(root, inside, path)
-    places = " or ".join(map(str, roots))
-    raise InvalidInput(f"file_paths: {path} does not lie in {places}")
+def from_json_line(line: str, shown: str) -> NewMemory:
+    """Return the memory in a line of JSON; keys that are not known here are kept.
 
-
-def _files(root: Path, inside: Path, path: str) -> list[tuple[Path, str]]:
-    whole = root / inside
-    if whole.is_dir():
-        if (whole / "files").is_dir():  # this product's own directory of memories
-            inside, whole = inside / "files", whole / "files"
-        names = sorted(each.name for each in whole.iterdir() if each.suffix.lower() == ".md")
-        return [(root, (inside / name).as_posix()) for name in names]
-    if not whole.is_file():
-        said = "is no file" if whole.exists() else "is not there"
-        raise InvalidInput(f"file_paths: {path} {said}")
-    return [(root, inside.as_posix())]
-
-
-def _read(whole: Path) -> list[Piece]:
-    path = os.fspath(whole)
-    if os.path.realpath(path) != path:
-        raise ValueError("it lies behind a link")
-    try:
-        text = read_regular(path, MOST_FILE).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError("it is no text in UTF-8") from error
-    return pieces(text, whole)
-
-
-def _piece_of(one: Note | Kept) -> Piece:
-    if isinstance(one, Kept):
-        draft = draft_of(one.memory)
-        return Piece(draft.content, 0, tuple(draft.tags), draft.category, draft.created, draft)
-    return Piece(one.content.strip(), 0, one.topics[:_MOST_TOPICS], None, instant_of(one.timestamp))
-
-
-def _suggested(path: str, piece: Piece) -> Draft:
-    tags = tuple(tag[:LONGEST] for tag in piece.tags[:MOST_TAGS])
-    wanted = suggest(piece.content, tags, "NORMAL", "project")
-    priority = wanted.priority if wanted else "NORMAL"
-    return Draft(
-        piece.content, tags, priority, piece.category, "import", path, created=piece.created
+    Raises:
+        ValueError: it is no object with a text `content`.
+    """
+    values = json.loads(line)
+    if not isinstance(values, dict) or not isinstance(values.get("content"), str):
+        raise ValueError("a line is no JSON object with a text `content`")  # noqa: TRY004
+    topics = values.get("topics") or ()
+    unknown = {name: value for name, value in values.items() if name not in _OWN_KEYS}
+    return NewMemory(
+        values["content"],
+        tags=[str(topic) for topic in topics] if isinstance(topics, list) else [],
+        priority=values.get("priority"),
+        category=values.get("category"),
+        source=values.get("source") or "import",
+        path=str(values.get("path") or shown),
+        created_at=iso_to_sql(str(values.get("timestamp"))),
+        import_key=f"id:{values['id']}" if values.get("id") else None,
+        extra=to_json(unknown),
     )

@@ -1,55 +1,39 @@
-"""`~/.memory/logs`: which calls failed, without a word of what memories say."""
+"""`~/.memory/logs`: which calls failed and where in the code, without any text of memories."""
 
 from __future__ import annotations
 
 import os
 import traceback
 from contextlib import suppress
+from datetime import datetime
 from io import FileIO
 from pathlib import Path
 
-from aiaml_server.errors import AiamlError
-from aiaml_server.files import check_own, make_own_directory, open_own, read_own, rename_over
-from aiaml_server.timestamps import format_timestamp, now_micros
+from aiaml_server.files import make_own_directory, open_own, rename_over
 
-NAME = "semantic.log"
-MOST = 256 * 1024  # bytes of a file; there is one before it
+FILE_NAME = "semantic.log"
+MAX_BYTES = 256 * 1024  # of a file; one older file is kept
 
 
-def record(home: Path, doing: str, error: BaseException) -> None:
-    """Note that something failed; where that cannot be noted, nothing happens.
+def log_error(home: Path, action: str, error: BaseException) -> None:
+    """Record that something failed. Nothing happens if the record cannot be written.
 
     Args:
-        home: the person's directory, `~/.memory`; not made for this.
-        doing: the tool or the hook.
-        error: its kind and its places in the code are noted, never its words.
+        home: the person's `~/.memory`, which is not created for this.
+        action: the tool or hook.
+        error: its type and its places in the code are written, never its message.
     """
     if not home.is_dir():
         return
-    kind = type(error).__name__
-    if not isinstance(error, AiamlError):
-        places = traceback.extract_tb(error.__traceback__)[-8:]
-        kind += "".join(f" {Path(each.filename).name}:{each.lineno}" for each in places)
-    moment = format_timestamp(now_micros(), "seconds")
-    line = f"{moment} {os.getpid()} {doing} {kind}\n".encode("ascii", "backslashreplace")
+    frames = traceback.extract_tb(error.__traceback__)[-8:]
+    places = " ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames)
+    now = datetime.now().astimezone().isoformat(timespec="seconds")
+    line = f"{now} {os.getpid()} {action} {type(error).__name__} {places}\n"
+    path = home / "logs" / FILE_NAME
     with suppress(OSError):
-        directory = home / "logs"
-        make_own_directory(directory)
-        path = directory / NAME
-        if check_own(path) and path.stat().st_size + len(line) > MOST:
-            rename_over(path, path.with_name(f"{NAME}.1"))
+        make_own_directory(path.parent)
+        if path.exists() and path.stat().st_size > MAX_BYTES:
+            rename_over(path, path.with_name(f"{FILE_NAME}.1"))
         descriptor = open_own(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         with FileIO(descriptor, "a") as stream:
-            stream.write(line)
-
-
-def last(home: Path, doing: str) -> str:
-    """Return when something failed last, and by what kind of failure; empty where it never has."""
-    with suppress(OSError, AiamlError):
-        told = read_own(home / "logs" / NAME, 2 * MOST).decode("ascii", "replace")
-        for line in reversed(told.splitlines()):
-            moment, _, rest = line.partition(" ")
-            words = rest.split()
-            if len(words) > 2 and words[1] == doing:
-                return f"{moment}, {words[2]}"
-    return ""
+            stream.write(line.encode("utf-8", "backslashreplace"))

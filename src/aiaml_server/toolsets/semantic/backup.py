@@ -1,0 +1,89 @@
+"""Copies of a database beside it, one a day; the last three are kept."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from aiaml_server.files import make_own_directory, open_own, remove_own, rename_over
+from aiaml_server.toolsets.semantic import paths
+from aiaml_server.toolsets.semantic.db import Database
+from aiaml_server.toolsets.semantic.errors import CorruptDatabase, DiskError, NotFound
+
+KEPT = 3
+MAX_AUTOMATIC_BYTES = 256 * 1024 * 1024  # of a database that a server copies by itself
+_PATTERN = "db-[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
+
+
+def list_backups(database: Database) -> list[Path]:
+    """Return a database's backups, newest first."""
+    return sorted((database.path.parent / paths.BACKUPS).glob(_PATTERN), reverse=True)
+
+
+def make_backup(database: Database) -> None:
+    """Copy a database, unless there is a copy of today or nothing was changed since the last."""
+    backups = list_backups(database)
+    today = database.path.parent / paths.BACKUPS / f"db-{datetime.now():%Y-%m-%d}"  # noqa: DTZ005
+    if not database.exists or today in backups:
+        return
+    if backups and backups[0].stat().st_mtime > database.path.stat().st_mtime:
+        return
+    with _disk_errors(today):
+        make_own_directory(today.parent)
+        _copy(database, today)
+        for old in list_backups(database)[KEPT:]:
+            remove_own(old)
+
+
+def replace_all(database: Database) -> None:
+    """Delete all backups and make a new one, so that none holds what was forgotten."""
+    backups = list_backups(database)
+    with _disk_errors(database.path):
+        for backup in backups:
+            remove_own(backup)
+    if backups:
+        make_backup(database)
+
+
+def restore(database: Database, day: str = "") -> Path:
+    """Put the newest backup, or that of a day, in the place of a database; return the backup.
+
+    The database that was there is kept beside it as `db-replaced`.
+
+    Raises:
+        NotFound: there is no such backup.
+        CorruptDatabase: the backup is damaged.
+    """
+    backups = [each for each in list_backups(database) if not day or each.name == f"db-{day}"]
+    if not backups:
+        message = f"there is no such backup of {database.path}"
+        raise NotFound(message, "`aiaml semantic backup --list` shows all.")
+    database.close()
+    with _disk_errors(database.path), closing(Database(backups[0], database.scope)) as backup:
+        if backup.fetch("PRAGMA integrity_check(1)") != [("ok",)]:
+            raise CorruptDatabase(f"{backups[0]} is damaged")
+        if database.exists:
+            rename_over(database.path, database.path.with_name("db-replaced"))
+        remove_own(database.path.with_name(f"{database.path.name}-journal"))
+        _copy(backup, database.path)
+    return backups[0]
+
+
+def _copy(database: Database, target: Path) -> None:
+    """Write a compact copy that only the owner can read."""
+    unfinished = target.with_name("db-unfinished")
+    remove_own(unfinished)
+    os.close(open_own(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+    database.fetch("VACUUM INTO ?", (os.fspath(unfinished),))
+    rename_over(unfinished, target)
+
+
+@contextmanager
+def _disk_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DiskError(f"cannot write {path}: {error.strerror or error}") from error

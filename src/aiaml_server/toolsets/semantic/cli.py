@@ -1,0 +1,480 @@
+"""`aiaml semantic …`: memories, the model and the databases, for people."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from aiaml_server.files import replace_atomic
+from aiaml_server.terminal import (
+    EXIT_FAILED,
+    EXIT_NOTHING,
+    EXIT_OK,
+    EXIT_USAGE,
+    Exit,
+    bold,
+    confirm,
+    dim,
+    echo,
+    echo_json,
+    echo_rows,
+    json_option,
+    notify,
+    plural,
+    rows_options,
+    show_status,
+    terminal_width,
+    truncate,
+    yes_option,
+)
+from aiaml_server.toolsets.semantic import PROJECT, backup, importing, models, paths
+from aiaml_server.toolsets.semantic.config import load_config, save_embedding
+from aiaml_server.toolsets.semantic.embedding import ModelLoader, import_fastembed
+from aiaml_server.toolsets.semantic.errors import (
+    InvalidConfig,
+    InvalidInput,
+    InvalidProject,
+    NotFound,
+    NothingToUndo,
+    SemanticError,
+    Unavailable,
+)
+from aiaml_server.toolsets.semantic.models import Filters, Memory
+from aiaml_server.toolsets.semantic.store import MemoryStore
+
+DOWNLOAD_SECONDS = 3600.0
+MAX_SHOWN = 20  # pieces of an import
+EXIT_CODES = {
+    NotFound: EXIT_NOTHING,
+    NothingToUndo: EXIT_NOTHING,
+    InvalidInput: EXIT_USAGE,
+    InvalidConfig: EXIT_USAGE,
+    InvalidProject: EXIT_USAGE,
+}
+
+
+@contextmanager
+def opened(*, with_model: bool = False) -> Iterator[MemoryStore]:
+    """Open the memories of somebody who works here; end with a sentence on failures.
+
+    Args:
+        with_model: whether a model that is on this machine is loaded.
+    """
+    try:
+        home = paths.global_directory()
+        config = load_config(home)
+        named = os.environ.get(PROJECT, "")
+        project = paths.find_project(paths.working_directory(), named, PROJECT)
+        loader = ModelLoader(config.embedding, home / paths.MODELS)
+        if with_model and loader.state().status == "loading":
+            loader.ready(DOWNLOAD_SECONDS)
+        is_usable = with_model and loader.state().status == "ready"
+        model = loader if is_usable else None
+        with closing(MemoryStore(home, project, model, config, trusted=bool(named))) as store:
+            yield store
+    except SemanticError as error:
+        raise Exit(str(error), EXIT_CODES.get(type(error), EXIT_FAILED)) from error
+
+
+def show_memory(memory: Memory, more: str = "") -> None:
+    """Print a memory on two lines."""
+    tags = "".join(f" #{tag}" for tag in memory.tags)
+    echo(f"{bold(f'{memory.id}  {memory.priority}  {memory.date}')}{dim(f'{tags}{more}')}")
+    echo(f"    {truncate(memory.content, terminal_width() - 4)}")
+
+
+@click.group("semantic")
+def semantic() -> None:
+    """Manage memories that are found by meaning, and their model.
+
+    \b
+    Examples:
+      aiaml semantic status
+      aiaml semantic search how are prices rounded
+    """
+
+
+@semantic.command("init")
+def init() -> int:
+    """Create the databases: yours, and that of the project in this directory.
+
+    \b
+    Examples:
+      cd ~/shop; memory-server init
+    """
+    here = Path.cwd()
+    project = here / paths.DIRECTORY
+    if here.resolve() != Path.home().resolve() and paths.find_project(here) is None:
+        paths.make_memory_directory(project, ignored_by_git=True)
+    with opened() as store:
+        for database in store.databases.values():
+            with database.writing():
+                echo(f"{database.scope:8}  {database.path}")
+        files = importing.scan_project(store.project) if store.project else []
+    if files:
+        notify(f"Files that look like memories: {len(files)}. `aiaml semantic import` shows them.")
+    return EXIT_OK
+
+
+@semantic.command("status")
+@json_option
+def status(json: bool) -> int:
+    """Show where memories are, how many, and whether the model can be used.
+
+    \b
+    Examples:
+      aiaml semantic status
+    """
+    with opened() as store:
+        settings = store.config.embedding
+        state = ModelLoader(settings, store.home / paths.MODELS).state()
+        pending = len(store.outdated())
+        counts = {scope: store.list(Filters(scope=scope)).total for scope in store.databases}
+        if json:
+            echo_json(
+                {"memories": counts, "without_vector": pending, "model": settings.model,
+                 "state": state.status}
+            )  # fmt: skip
+            return EXIT_OK
+        for scope, database in store.databases.items():
+            echo(f"{scope:8}  {plural(counts[scope], 'memory', 'memories'):12}  {database.path}")
+        if store.project is None:
+            echo(dim("no project: no directory upwards has a .memory; `init` creates one"))
+        if pending:
+            echo(f"{plural(pending, 'memory', 'memories')} without a vector")
+        is_here = state.status == "loading"
+        echo(f"model     {settings.model if is_here else state.warning}")
+    return EXIT_OK
+
+
+# --- the model ------------------------------------------------------------------------------------
+
+
+@semantic.group("model")
+def model() -> None:
+    """Download or change the model, or make vectors anew.
+
+    \b
+    Examples:
+      aiaml semantic model download
+    """
+
+
+@model.command("download")
+def download() -> int:
+    """Download the configured model, and check that it works.
+
+    \b
+    Examples:
+      aiaml semantic model download
+    """
+    with opened() as store:
+        loader = ModelLoader(store.config.embedding, store.home / paths.MODELS)
+        if sys.stderr.isatty():
+            os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "0"
+        if loader.download(DOWNLOAD_SECONDS) is None:
+            raise Unavailable(loader.state().warning)
+        echo(f"{bold(loader.settings.model)} is ready: {loader.folder}")
+    return EXIT_OK
+
+
+@model.command("set")
+@click.argument("name")
+@click.option("--folder", default="", help="A directory that holds it; else it is downloaded.")
+def set_model(name: str, folder: str) -> int:
+    """Use the model NAME, one that fastembed knows.
+
+    \b
+    Examples:
+      aiaml semantic model set sentence-transformers/all-MiniLM-L6-v2
+    """
+    with opened() as store:
+        known = {
+            each["model"]: each for each in import_fastembed().TextEmbedding.list_supported_models()
+        }
+        if name not in known:
+            raise InvalidInput(f"fastembed does not know the model {name}")
+        path = str(Path(folder).absolute()) if folder else ""
+        save_embedding(store.home, model=name, path=path, dimension=known[name]["dim"])
+    echo(f"{bold(name)} is used from now on")
+    notify("`aiaml semantic model reembed` gives all memories new vectors")
+    return EXIT_OK
+
+
+@model.command("reembed")
+def reembed() -> int:
+    """Give all memories vectors of the configured model.
+
+    \b
+    Examples:
+      aiaml semantic model reembed
+    """
+    with opened(with_model=True) as store:
+        done, left = store.migrate_embeddings(
+            sys.maxsize, lambda done, left: show_status(f"{done:,} of {done + left:,}")
+        )
+    show_status()
+    echo(f"{plural(done, 'memory', 'memories')} got vectors, {left:,} did not")
+    return EXIT_FAILED if left else EXIT_OK
+
+
+# --- memories -------------------------------------------------------------------------------------
+
+
+def filter_options(command: Any) -> Any:
+    """Add the options that say which memories are meant."""
+    command = click.option("--scope", type=click.Choice(models.SCOPES))(command)
+    command = click.option("--tag", "tags", multiple=True, help="Only with this tag.")(command)
+    priorities = click.Choice(models.PRIORITIES, case_sensitive=False)
+    return click.option("--priority", type=priorities)(command)
+
+
+def _shown(memories: Sequence[Memory], notes: Sequence[str], data: str, warnings: list[str]) -> int:
+    """Print memories with a note each, as rows of data if that is asked for."""
+    if data:
+        rows = [vars(memory) for memory in memories]
+        echo_rows(rows, data, {"memories": rows, "warnings": warnings})
+    else:
+        for memory, more in zip(memories, notes, strict=True):
+            show_memory(memory, more)
+        for warning in warnings:
+            notify(warning)
+        if not memories:
+            notify("Nothing was found.")
+    return EXIT_OK if memories else EXIT_NOTHING
+
+
+@semantic.command("search")
+@click.argument("words", nargs=-1, required=True)
+@click.option("--limit", type=click.IntRange(1, models.MAX_HITS))
+@filter_options
+@rows_options
+def search(words: Sequence[str], limit: int | None, data: str, **wanted: Any) -> int:
+    """Find memories by meaning and words; by words only while the model is missing.
+
+    \b
+    Examples:
+      aiaml semantic search how are prices rounded
+    """
+    with opened(with_model=True) as store:
+        found = store.search(" ".join(words), limit, Filters(**wanted))
+        if store.worker.model is None:
+            loader = ModelLoader(store.config.embedding, store.home / paths.MODELS)
+            found.warnings.append(loader.state().warning)
+        notes = [f"  {hit.score:.2f}{'  weak' if hit.is_weak else ''}" for hit in found.hits]
+        return _shown([hit.memory for hit in found.hits], notes, data, found.warnings)
+
+
+@semantic.command("list")
+@click.option("--limit", type=click.IntRange(1, models.MAX_LISTED), default=20)
+@filter_options
+@rows_options
+def list_(limit: int, data: str, **wanted: Any) -> int:
+    """List memories, the newest first.
+
+    \b
+    Examples:
+      aiaml semantic list --priority CORE
+    """
+    with opened() as store:
+        page = store.list(Filters(**wanted), limit=limit)
+        if page.next_cursor:
+            notify(f"{len(page.memories)} of {page.total:,}; --limit shows more")
+        return _shown(page.memories, [""] * len(page.memories), data, page.warnings)
+
+
+@semantic.command("show")
+@click.argument("memory_id", metavar="ID")
+@json_option
+def show(memory_id: str, json: bool) -> int:
+    """Show a memory with all its metadata.
+
+    \b
+    Examples:
+      aiaml semantic show project:12
+    """
+    with opened() as store:
+        memory = store.get(memory_id)
+    if json:
+        echo_json(vars(memory))
+        return EXIT_OK
+    for name, value in vars(memory).items():
+        if value and name != "content":
+            echo(f"{dim(f'{name}:')} {value if isinstance(value, str | int) else ', '.join(value)}")
+    echo(f"\n{memory.content}")
+    return EXIT_OK
+
+
+@semantic.command("add")
+@click.argument("content", required=False)
+@click.option("--tag", "tags", multiple=True, help="A word to filter by.")
+@click.option("--priority", type=click.Choice(models.PRIORITIES, case_sensitive=False))
+@click.option("--category", help="A word for its kind.")
+@click.option("--scope", type=click.Choice(models.SCOPES))
+def add(content: str | None, **fields: Any) -> int:
+    """Store a memory: CONTENT, or standard input.
+
+    \b
+    Examples:
+      aiaml semantic add 'Prices are kept in cents.' --tag billing
+    """
+    with opened() as store:
+        text = sys.stdin.read().rstrip("\n") if content is None else content
+        result = store.store(text, **fields)
+    show_memory(result.memory)
+    for similar in result.similar:
+        notify(f"similar: {similar.memory.id} {truncate(similar.memory.content, 60)}")
+    for warning in result.warnings:
+        notify(warning)
+    return EXIT_OK
+
+
+@semantic.command("forget")
+@click.argument("ids", nargs=-1, required=True)
+@yes_option
+def forget(ids: Sequence[str], yes: bool) -> int:
+    """Delete memories for good, also from history and backups.
+
+    \b
+    Examples:
+      aiaml semantic forget project:12
+    """
+    with opened() as store:
+        if not yes:
+            confirm(f"Delete {plural(len(ids), 'memory', 'memories')} for good?")
+        for memory_id in ids:
+            store.forget(memory_id)
+    echo(f"forgotten: {', '.join(ids)}")
+    return EXIT_OK
+
+
+@semantic.command("undo")
+@click.argument("change", required=False)
+@click.option("--list", "is_list", is_flag=True, help="List what can be undone; undo nothing.")
+def undo(change: str | None, is_list: bool) -> int:
+    """Take back the last change, the last one of a memory, or the CHANGE with an id.
+
+    \b
+    Examples:
+      aiaml semantic undo --list
+      aiaml semantic undo project#5
+    """
+    with opened() as store:
+        changes = store.history() if is_list else []
+        for each in changes:
+            echo(f"{bold(each.id)}  {str(each.at)[:16]}  {each.act}  {each.memory_id}")
+            for row in each.before:
+                echo(dim(f"    {truncate(row['content'], terminal_width() - 4)}"))
+        restored = [] if is_list else store.undo(change)
+    for memory in restored:
+        show_memory(memory)
+    return EXIT_OK if changes or restored else EXIT_NOTHING
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+@semantic.command("import")
+@click.argument("files", metavar="[FILE|DIRECTORY]...", nargs=-1)
+@click.option("--dry-run", is_flag=True, help="Show what would be imported; store nothing.")
+@yes_option
+def import_(files: Sequence[str], dry_run: bool, yes: bool) -> int:
+    """Import markdown files, or lines of JSON from a .jsonl file.
+
+    Without FILE, the project's MEMORY.md, NOTES.md, ADR-*.md and .claude/*.md.
+
+    \b
+    Examples:
+      aiaml semantic import --dry-run
+      aiaml semantic import docs/notes.md
+    """
+    with opened() as store:
+        preview = (
+            importing.preview_person(store, files) if files else importing.preview_import(store)
+        )
+        new = [each for each in preview.candidates if each.is_new]
+        for candidate in new[:MAX_SHOWN]:
+            memory = candidate.memory
+            tags = "".join(f" #{tag}" for tag in memory.tags)
+            echo(f"{bold(f'{memory.path}:{candidate.line}')}  {memory.priority}{dim(tags)}")
+            echo(f"    {truncate(memory.content, terminal_width() - 4)}")
+        for skipped in preview.skipped[:MAX_SHOWN]:
+            notify(f"{skipped.path}: {skipped.reason}")
+        for warning in preview.warnings:
+            notify(warning)
+        already = len(preview.candidates) - len(new)
+        notify(f"{plural(len(new), 'new memory', 'new memories')}, {already:,} are there already")
+        if new and not dry_run:
+            if not yes:
+                confirm(f"Import {plural(len(new), 'memory', 'memories')}?")
+            echo(f"imported: {len(importing.run_import(store, preview))}")
+    return EXIT_OK if new else EXIT_NOTHING
+
+
+@semantic.command("export")
+@click.argument("target", metavar="FILE.jsonl")
+@filter_options
+def export(target: str, **wanted: Any) -> int:
+    """Write memories as lines of JSON, which `import` and `aiaml import` read; - for stdout.
+
+    \b
+    Examples:
+      aiaml semantic export memories.jsonl
+    """
+    with opened() as store:
+        memories = list(store.iterate(Filters(**wanted)))
+        lines = [importing.to_json_line(each, store.unknown_keys(each)) for each in memories]
+    if target == "-":
+        echo("".join(lines).rstrip("\n"))
+        return EXIT_OK
+    try:
+        replace_atomic(Path(target).resolve(), "".join(lines).encode(), 0o600)
+    except OSError as error:
+        raise Exit(f"cannot write {target}: {error.strerror or error}", EXIT_FAILED) from error
+    notify(f"Wrote {plural(len(lines), 'memory', 'memories')} to {target}.")
+    return EXIT_OK
+
+
+@semantic.command("backup")
+@click.option("--list", "is_list", is_flag=True, help="List the backups; make none.")
+def backup_(is_list: bool) -> int:
+    """Copy the databases; a server does so once a day, and the last three are kept.
+
+    \b
+    Examples:
+      aiaml semantic backup
+    """
+    with opened() as store:
+        for database in store.databases.values():
+            if not is_list:
+                backup.make_backup(database)
+            for path in backup.list_backups(database):
+                echo(f"{database.scope:8}  {path}")
+    return EXIT_OK
+
+
+@semantic.command("restore")
+@click.argument("scope", type=click.Choice(models.SCOPES))
+@click.argument("day", required=False)
+@yes_option
+def restore(scope: str, day: str | None, yes: bool) -> int:
+    """Put the newest backup, or that of DAY, in the place of a database.
+
+    \b
+    Examples:
+      aiaml semantic restore project 2026-11-24
+    """
+    with opened() as store:
+        if scope not in store.databases:
+            raise InvalidProject("no project is active here")
+        database = store.databases[scope]
+        if not yes:
+            confirm(f"Put a backup in the place of {database.path}?")
+        echo(f"restored from {backup.restore(database, day or '')}")
+    return EXIT_OK

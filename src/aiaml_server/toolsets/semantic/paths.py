@@ -1,0 +1,103 @@
+"""Where memories are: the person's `~/.memory`, and the `.memory` of a project."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from aiaml_server.errors import UnsafePath
+from aiaml_server.files import check_own, make_own_directory, write_atomic
+from aiaml_server.toolsets.semantic.errors import DiskError, InvalidProject
+
+DIRECTORY = ".memory"
+DATABASE = "db"
+BACKUPS = "backups"
+MODELS = "models"
+LOGS = "logs"
+_MOVE = "Move it away, or find out who put it there."
+
+
+def global_directory() -> Path:
+    """Return the person's `~/.memory`, which need not exist; a link of the person's is followed.
+
+    Raises:
+        InvalidProject: there is no home directory, or something else has the name.
+    """
+    try:
+        path = Path.home() / DIRECTORY
+    except RuntimeError as error:
+        raise InvalidProject("there is no home directory", "Set HOME (USERPROFILE).") from error
+    real = Path(os.path.realpath(path))
+    if os.path.lexists(path) and not real.is_dir():
+        raise InvalidProject(f"{path} is no directory; memories are kept in one", _MOVE)
+    return real
+
+
+def working_directory() -> Path:
+    """Return the working directory; the root, which is never a project, if it was deleted."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path(os.sep)
+
+
+def find_project(start: Path, named: str = "", setting: str = "the project") -> Path | None:
+    """Return the top directory of a project, or None.
+
+    It is the named one, else the nearest directory upwards that has a `.memory`. The home
+    directory and the root are never projects.
+
+    Args:
+        start: where the search begins.
+        named: an absolute path, which may begin with `~`; empty for none.
+        setting: what named it, for the message.
+
+    Raises:
+        InvalidProject: the named directory cannot be a project.
+    """
+    home = Path(os.path.realpath(Path.home()))
+    if named:
+        return _named_project(named, setting, home)
+    top = Path(os.path.realpath(start))
+    for directory in (top, *top.parents):
+        is_project = directory not in (home, directory.parent)
+        if is_project and (directory / DIRECTORY).is_dir():
+            return directory
+    return None
+
+
+def _named_project(named: str, setting: str, home: Path) -> Path:
+    path = Path(os.path.expanduser(named))  # noqa: PTH111 (never raises)
+    if not path.is_absolute() or "\0" in named:
+        raise InvalidProject(f"{setting} is {named!r}; it must be an absolute path")
+    real = Path(os.path.realpath(path))
+    if not real.is_dir():
+        raise InvalidProject(f"{setting} is {named!r}, which is no directory")
+    if real in (home, real.parent) or real.name == DIRECTORY:
+        raise InvalidProject(
+            f"{setting} is {named!r}, which cannot be a project",
+            "Name the directory that .memory lies in, other than the home directory.",
+        )
+    return real
+
+
+def make_memory_directory(directory: Path, *, ignored_by_git: bool) -> None:
+    """Create a `.memory` for the owner alone.
+
+    Args:
+        directory: its path.
+        ignored_by_git: whether it gets a `.gitignore` that keeps it out of commits.
+
+    Raises:
+        InvalidProject: something else has the name.
+        DiskError: it cannot be created.
+    """
+    ignore = directory / ".gitignore"
+    try:
+        make_own_directory(directory)
+        if ignored_by_git and not check_own(ignore):
+            write_atomic(ignore, b"*\n")
+    except UnsafePath as error:
+        raise InvalidProject(str(error), _MOVE) from error
+    except OSError as error:
+        raise DiskError(f"cannot create {directory}: {error.strerror or error}") from error

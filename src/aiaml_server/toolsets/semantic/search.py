@@ -1,0 +1,366 @@
+"""Finding memories: by meaning and words, by their metadata, and for the start of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from aiaml_server.timestamps import now_micros
+from aiaml_server.toolsets.semantic import models, paths, ranking, text
+from aiaml_server.toolsets.semantic.config import Config, load_config
+from aiaml_server.toolsets.semantic.db import Database, EmbeddingModel
+from aiaml_server.toolsets.semantic.embedding import LazyModel
+from aiaml_server.toolsets.semantic.errors import (
+    CorruptDatabase,
+    InvalidInput,
+    InvalidProject,
+    NotFound,
+    SemanticError,
+)
+from aiaml_server.toolsets.semantic.logs import log_error
+from aiaml_server.toolsets.semantic.models import COLUMNS, Filters, Memory, from_row, to_json
+from aiaml_server.toolsets.semantic.ranking import Candidate, SearchHit
+from aiaml_server.toolsets.semantic.worker import Embedded, EmbeddingWorker, Item
+
+CONTEXT_LIMITS = {"explicit": 0, "session_start": 8, "auto_trigger": 5}
+"""Hits of a search without a limit, by context; 0 stands for the configured limit."""
+MAX_QUERY = 10_000  # characters
+FIRST_SECONDS = 2.0  # that a search waits for a model that is on this machine
+WHOLE_CHARACTERS = 400
+"""Longer hits are cut to what surrounds the words of the question."""
+_SNIPPET = """
+SELECT ? || ':' || rowid, snippet(words, 0, '', '', '…', 48) FROM words
+WHERE words MATCH ? AND rowid IN (SELECT value FROM json_each(?))
+"""
+_COUNT_USE = """
+UPDATE memories SET access_count = coalesce(access_count, 0) + 1, last_accessed_at = ?
+WHERE id IN (SELECT value FROM json_each(?))
+"""
+_OUTDATED = "(embedding_model != :name OR embedding_model_version IS NOT :version)"
+
+Result = TypeVar("Result")
+
+
+@dataclass
+class SearchResult:
+    """What a search found.
+
+    Attributes:
+        hits: best first.
+        excerpts: by the id of each long hit, the part around the words of the question.
+        by_meaning: whether meanings were compared, or words only.
+        warnings: what should be known.
+    """
+
+    hits: Sequence[SearchHit]
+    excerpts: Mapping[str, str]
+    by_meaning: bool
+    warnings: list[str]
+
+
+@dataclass
+class Page:
+    """A page of a list; `next_cursor` is None on the last one."""
+
+    memories: Sequence[Memory]
+    total: int
+    next_cursor: str | None
+    warnings: list[str]
+
+
+class MemoryReader:
+    """The memories of a person and, where one is active, of a project, for reading.
+
+    Any thread may call any method; all raise `SemanticError`.
+
+    Attributes:
+        home: the person's `~/.memory`.
+        project: the project's top directory, or None.
+        config: the settings.
+        databases: by scope.
+        worker: what makes vectors.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        project: Path | None = None,
+        model: LazyModel | None = None,
+        config: Config | None = None,
+        *,
+        background: bool = False,
+        trusted: bool = False,
+    ) -> None:
+        """Set the places; nothing is opened or created.
+
+        Args:
+            home: see the class.
+            project: see the class.
+            model: what makes vectors; None for search by words only.
+            config: the settings; None reads `config.json`.
+            background: whether vectors that cannot be made at once are made in a thread.
+            trusted: whether the person named the project, so that its database is opened whoever
+                made it.
+        """
+        self.home = home
+        self.project = project
+        self.config = config or load_config(home)
+        self.databases: dict[str, Database] = {}
+        if project is not None:
+            path = project / paths.DIRECTORY / paths.DATABASE
+            self.databases["project"] = Database(path, "project", project.name, trusted=trusted)
+        self.databases["global"] = Database(home / paths.DATABASE, "global")
+        self.worker = EmbeddingWorker(home, model, background=background)
+
+    def close(self) -> None:
+        """End the background thread and close the databases."""
+        self.worker.close()
+        for database in self.databases.values():
+            database.close()
+
+    # --- search -----------------------------------------------------------------------------------
+
+    def search(
+        self,
+        query: str,
+        limit: int | None = None,
+        filters: Filters | None = None,
+        context: str = "explicit",
+        *,
+        count_use: bool = False,
+    ) -> SearchResult:
+        """Return the memories that fit a question best, by meaning and words.
+
+        Args:
+            query: the question.
+            limit: at most so many; by default what the context wants.
+            filters: what they must match.
+            context: one of `CONTEXT_LIMITS`.
+            count_use: whether being found counts as a use, once a day.
+        """
+        if not query.strip() or len(query) > MAX_QUERY:
+            raise InvalidInput(f"query: must be text of at most {MAX_QUERY:,} characters")
+        usual = CONTEXT_LIMITS[models.check_choice("context", context, CONTEXT_LIMITS)]
+        usual = usual or self.config.retrieval.default_limit
+        limit = models.check_limit(usual if limit is None else limit, models.MAX_HITS)
+        filters = filters or Filters()
+        filters.where()
+        model = self.worker.model
+        is_loading = model is not None and model.state().status == "loading"
+        seconds = FIRST_SECONDS if is_loading else 0.0
+        embedded = self.worker.embed([query], is_query=True, seconds=seconds)
+        warnings = [*embedded.warnings]
+        parts = self._query_each(
+            filters, warnings, lambda each: self._find(each, query, filters, embedded)
+        )
+        candidates = {each.memory: each for found, _ in parts for each in found}
+        kept = [candidates[each] for each in _without_overridden(candidates)]
+        hits = ranking.rank(kept, self.config, now_micros())[:limit]
+        if hits and all(hit.is_weak for hit in hits):
+            warnings.append("nothing here is near the question: it may not be known at all")
+        memories = [hit.memory for hit in hits]
+        self._renew_vectors(embedded.model, memories)
+        if count_use:
+            self._count_daily_use(memories)
+        by_meaning = any(is_compared for _, is_compared in parts)
+        return SearchResult(hits, self._excerpts(query, memories), by_meaning, warnings)
+
+    def _find(
+        self, database: Database, query: str, filters: Filters, embedded: Embedded
+    ) -> tuple[list[Candidate], bool]:
+        """Return a database's candidates, and whether meanings were compared."""
+        model = embedded.model
+        where, values = filters.where()
+        values["words"] = text.build_fts_query(query)
+        with_vectors = bool(embedded.vectors) and database.has_vectors(model)
+        if model and with_vectors:
+            vector = {"vector": embedded.vectors[0], "model": model.key}
+            statement = ranking.candidates_statement(where)
+            with suppress(CorruptDatabase):  # words only, then
+                rows = database.fetch(statement, {**values, **vector})
+                return _candidates(database, rows), True
+        statement = ranking.candidates_statement(where, with_vectors=False)
+        return _candidates(database, database.fetch(statement, values)), False
+
+    def _renew_vectors(self, model: EmbeddingModel | None, memories: Sequence[Memory]) -> None:
+        """Embed found memories that have vectors of another model, or none."""
+        if model is not None:
+            made_by = (model.name, model.version)
+            outdated = [
+                (self.databases[each.scope], each.number)
+                for each in memories
+                if (each.embedding_model, each.embedding_model_version) != made_by
+            ]
+            with suppress(SemanticError):
+                self.worker.embed_later(outdated)
+
+    def _count_daily_use(self, memories: Sequence[Memory]) -> None:
+        """Count memories as used, unless that was done today."""
+        now = models.sql_now()
+        unused = [each for each in memories if (each.last_accessed_at or "")[:10] < now[:10]]
+        for database, numbers in self._by_database(unused):
+            with suppress(SemanticError), database.writing():
+                database.fetch(_COUNT_USE, (now, to_json(numbers)))
+
+    def _excerpts(self, query: str, memories: Sequence[Memory]) -> Mapping[str, str]:
+        """Return what surrounds the question's words in each long memory."""
+        long = [memory for memory in memories if len(memory.content) > WHOLE_CHARACTERS]
+        excerpts = {memory.id: memory.content for memory in long}
+        for database, numbers in self._by_database(long):
+            values = (database.scope, text.build_fts_query(query), to_json(numbers))
+            with suppress(SemanticError):
+                excerpts.update(dict(database.fetch(_SNIPPET, values)))
+        return {name: shorten(part, WHOLE_CHARACTERS) for name, part in excerpts.items()}
+
+    def session_start(self, limit: int | None = None) -> list[Memory]:
+        """Return what a session should begin with: by priority, project, and then age; no model."""
+        usual = self.config.retrieval.session_start_limit
+        limit = models.check_limit(usual if limit is None else limit, models.MAX_HITS)
+        memories = _without_overridden(self.list(None, "priority", models.MAX_LISTED).memories)
+
+        def worth(memory: Memory) -> float:
+            return 0.5 * ranking.priority_score(memory) + 0.3 * (memory.scope == "project")
+
+        return sorted(memories, key=worth, reverse=True)[:limit]
+
+    # --- lists ------------------------------------------------------------------------------------
+
+    def get(self, memory_id: str) -> Memory:
+        """Return one memory."""
+        return self._read(*self._locate(memory_id))
+
+    def list(
+        self,
+        filters: Filters | None = None,
+        sort_by: str = "created_at",
+        limit: int = 20,
+        cursor: str | None = None,
+    ) -> Page:
+        """Return a page of memories, sorted from high to low, then from new to old.
+
+        Args:
+            filters: what they must match.
+            sort_by: one of `SORT_KEYS`.
+            limit: memories on a page.
+            cursor: the `next_cursor` of the page before.
+        """
+        key = models.SORT_KEYS[models.check_choice("sort_by", sort_by, models.SORT_KEYS)]
+        start = models.check_cursor(cursor)
+        end = start + models.check_limit(limit, models.MAX_LISTED)
+        filters = filters or Filters()
+        where, values = filters.where()
+        total = "count(*) OVER ()"
+        statement = f"FROM memories WHERE {where or 'true'}"
+        order = f"ORDER BY {key} DESC, created_at DESC, id DESC LIMIT {end + 1}"
+
+        def part(database: Database) -> Sequence[tuple[Any, ...]]:
+            columns = f"{key}, created_at, '{database.scope}', {total}, {COLUMNS}"
+            return database.fetch(f"SELECT {columns} {statement} {order}", values)
+
+        warnings: list[str] = []
+        parts = [rows for rows in self._query_each(filters, warnings, part) if rows]
+        rows = sorted((row for part in parts for row in part), key=_position, reverse=True)
+        memories = [from_row(row[2], row[4:]) for row in rows[start:end]]
+        next_cursor = str(end) if len(rows) > end else None
+        return Page(memories, sum(part[0][3] for part in parts), next_cursor, warnings)
+
+    def iterate(self, filters: Filters | None = None) -> Iterator[Memory]:
+        """Yield all memories, newest first."""
+        cursor: str | None = "0"
+        while cursor:
+            page = self.list(filters, limit=models.MAX_LISTED, cursor=cursor)
+            yield from page.memories
+            cursor = page.next_cursor
+
+    def outdated(self, model: EmbeddingModel | None = None) -> Sequence[Item]:
+        """Return the memories without vectors of a model; without one, without any."""
+        where = _OUTDATED if model else "embedding_model = ''"
+        values = {"name": model.name, "version": model.version} if model else {}
+        return [
+            (database, number)
+            for database in self._existing()
+            for (number,) in database.fetch(f"SELECT id FROM memories WHERE {where}", values)
+        ]
+
+    # --- databases --------------------------------------------------------------------------------
+
+    def _locate(self, memory_id: str, field: str = "memory_id") -> Item:
+        """Return the database, which exists, and the number in an id."""
+        scope, _, number = memory_id.strip().partition(":")
+        is_number = number.isascii() and number.isdigit() and len(number) < 19
+        if scope not in models.SCOPES or not is_number:
+            raise InvalidInput(f"{field}: must be an id such as project:12, not {memory_id!r:.80}")
+        database = self.databases.get(scope)
+        if database is None or not database.exists:
+            raise NotFound(f"there is no memory {memory_id.strip()}")
+        return database, int(number)
+
+    def _database(self, scope: str | None) -> Database:
+        """Return the database of a scope; by default the project's if one is active."""
+        if scope is None:
+            return next(iter(self.databases.values()))
+        scope = models.check_choice("scope", scope, models.SCOPES)
+        if scope not in self.databases:
+            raise InvalidProject("scope: is project, and no project is active here")
+        return self.databases[scope]
+
+    def _existing(self) -> Iterable[Database]:
+        return [database for database in self.databases.values() if database.exists]
+
+    def _by_database(self, memories: Sequence[Memory]) -> Iterator[tuple[Database, Sequence[int]]]:
+        for scope, database in self.databases.items():
+            numbers = [each.number for each in memories if each.scope == scope]
+            if numbers:
+                yield database, numbers
+
+    def _read(self, database: Database, number: int) -> Memory:
+        rows = database.fetch(f"SELECT {COLUMNS} FROM memories WHERE id = ?", (number,))
+        if not rows:
+            raise NotFound(f"there is no memory {database.scope}:{number}")
+        return from_row(database.scope, rows[0])
+
+    def _query_each(
+        self, filters: Filters, warnings: Any, query: Callable[[Database], Result]
+    ) -> Sequence[Result]:
+        """Query the databases that filters allow, in parallel.
+
+        One that cannot be read is left out with a warning, unless it alone was asked for.
+        """
+        databases = [each for each in self._existing() if filters.includes(each.scope)]
+        results = []
+        with ThreadPoolExecutor(2) as pool:
+            futures = {database: pool.submit(query, database) for database in databases}
+        for database, future in futures.items():
+            try:
+                results.append(future.result())
+            except SemanticError as error:
+                if filters.scope is not None:
+                    raise
+                log_error(self.home, f"read-{database.scope}", error)
+                warnings.append(f"without the {database.scope} memories: {error}")
+        return results
+
+
+def _candidates(database: Database, rows: Sequence[tuple[Any, ...]]) -> list[Candidate]:
+    return [Candidate(from_row(database.scope, row[:-2]), row[-2], row[-1]) for row in rows]
+
+
+def _without_overridden(memories: Iterable[Memory]) -> list[Memory]:
+    """Return memories without the global ones whose text the project has as well."""
+    hashes = {memory: models.normalized_hash(memory.content) for memory in memories}
+    own = {digest for memory, digest in hashes.items() if memory.scope == "project"}
+    return [each for each, digest in hashes.items() if each.scope == "project" or digest not in own]
+
+
+def _position(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the sort key, creation time, scope and id in a row of a list."""
+    return row[:3], row[4]
+
+
+def shorten(content: str, longest: int) -> str:
+    """Return a text, cut and marked with … if it is too long."""
+    return content if len(content) <= longest else f"{content[:longest].rstrip()}…"

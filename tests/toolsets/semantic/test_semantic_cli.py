@@ -1,0 +1,159 @@
+"""`aiaml semantic …` and what `aiaml doctor` says of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from aiaml_server.identity import trust
+from aiaml_server.terminal import Exit
+from aiaml_server.toolset import Finding
+from aiaml_server.toolsets.semantic import doctor
+from aiaml_server.toolsets.semantic.cli import semantic
+from aiaml_server.toolsets.semantic.store import MemoryStore
+from semantic_model import NAME, model_folder, needs_fastembed
+
+
+@pytest.fixture
+def shop(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project, in which the person works."""
+    (home / "shop").mkdir()
+    monkeypatch.chdir(home / "shop")
+    monkeypatch.delenv("AIAML_SEMANTIC_PROJECT", raising=False)
+    return home / "shop"
+
+
+def run(*words: str, code: int = 0, given: str = "") -> str:
+    """Run a command, check how it ends, and return all that it prints."""
+    result = CliRunner().invoke(semantic, words, input=given, standalone_mode=False)
+    if isinstance(result.exception, Exit):
+        assert result.exception.code == code, result.exception
+        return result.output + str(result.exception)
+    if result.exception is not None:
+        raise result.exception
+    assert result.return_value == code, result.output
+    return result.output
+
+
+def test_memories_by_hand(shop: Path) -> None:
+    """Created, added, found, shown, listed, forgotten."""
+    assert str(shop / ".memory" / "db") in run("init")
+    run("add", "Prices are in cents.", "--tag", "billing", "--priority", "high")
+    assert "I like tea" in run("add", "--scope", "global", given="I like tea\n")
+    assert "project:1" in run("search", "price") and "words only" in run("search", "price")
+    assert "Prices are in cents." in run("show", "project:1")
+    assert json.loads(run("show", "project:1", "--json"))["priority"] == "HIGH"
+    listed = run("list", "--tag", "billing")
+    assert "project:1" in listed and "global:1" not in listed
+    assert json.loads(run("list", "--json"))["memories"][0]["id"] == "global:1"
+    assert "1 memory" in run("status")
+    assert json.loads(run("status", "--json"))["memories"] == {"project": 1, "global": 1}
+    run("forget", "global:1", "--yes")
+    run("search", "tea", code=1)
+    run("show", "global:1", code=1)
+    run("show", "x", code=2)
+
+
+def test_changes_are_listed_and_undone(shop: Path) -> None:
+    """By their ids."""
+    run("init")
+    run("add", "one")
+    run("undo", "--list", code=1)
+    store = MemoryStore.at(shop)
+    store.update("project:1", content="two")
+    store.close()
+    assert "project#1" in run("undo", "--list")
+    assert "one" in run("undo", "project#1")
+    assert "no change" in run("undo", code=1)
+
+
+def test_import_export_backup_restore(shop: Path) -> None:
+    """Out of the files of a project, and through lines of JSON."""
+    (shop / "NOTES.md").write_text("# Rules\n\n- Use cents\n- No floats\n", encoding="utf-8")
+    assert "look like memories" in run("init")
+    assert "2 new memories" in run("import", "--dry-run")
+    assert "imported: 2" in run("import", "--yes")
+    run("import", "--yes", code=1)
+    run("backup")
+    assert "db-" in run("backup", "--list")
+    run("export", "all.jsonl")
+    assert len((shop / "all.jsonl").read_text(encoding="utf-8").splitlines()) == 2
+    run("forget", "project:1", "project:2", "--yes")
+    assert "imported: 2" in run("import", "all.jsonl", "--yes")
+    assert json.loads(run("export", "-").splitlines()[0])["topics"] == ["rules"]
+    assert "restored" in run("restore", "project", "--yes")
+    assert json.loads(run("list", "--json", code=1))["memories"] == []
+    run("restore", "project", "2020-01-01", "--yes", code=1)
+
+
+@needs_fastembed
+@pytest.mark.network
+@pytest.mark.usefixtures("shop")
+def test_model_is_set_and_used() -> None:
+    """From a directory; the memories get vectors."""
+    run("init")
+    run("add", "The car is washed on Fridays.")
+    assert "does not know" in run("model", "set", "x/unknown", code=2)
+    run("model", "set", NAME, "--folder", str(model_folder()))
+    assert "is ready" in run("model", "download")
+    assert "1 memory got vectors" in run("model", "reembed")
+    assert "The car" in run("search", "vehicle") and "words only" not in run("search", "vehicle")
+    assert NAME in run("status")
+
+
+def test_database_of_somebody_else_is_opened_after_a_yes(shop: Path) -> None:
+    """The person's own memories are answered meanwhile; a named project is a yes."""
+    run("init")
+    run("add", "Own tea", "--scope", "global")
+    run("add", "Tea from a stranger")
+    stranger = shop.parent / "stranger"
+    (shop / ".memory").rename(shop.parent / "taken")
+    stranger.mkdir()
+    (shop.parent / "taken").rename(stranger / ".memory")
+    os.chdir(stranger)
+    found = run("search", "tea")
+    assert "Own tea" in found and "stranger" in found and "Tea from" not in found
+    assert "aiaml trust" in found
+    assert "not made by you" in run("add", "more", code=1)
+    assert [each.level for each in findings() if "not made by you" in each.found] == ["error"]
+    os.environ["AIAML_SEMANTIC_PROJECT"] = str(stranger)
+    try:
+        assert "Tea from a stranger" in run("search", "tea")
+    finally:
+        del os.environ["AIAML_SEMANTIC_PROJECT"]
+    trust(stranger / ".memory")
+    assert "Tea from a stranger" in run("search", "tea")
+
+
+def test_memory_directory_without_a_database_needs_no_yes(shop: Path) -> None:
+    """As a clone may have one."""
+    (shop / ".memory").mkdir(mode=0o700)
+    run("add", "tea")
+    assert "project:1" in run("search", "tea")
+
+
+def findings() -> list[Finding]:
+    """Return what doctor says."""
+    return list(doctor.checks(dict(os.environ)))
+
+
+def test_doctor(shop: Path) -> None:
+    """Of the settings, the databases, the model and secrets; never the value of a secret."""
+    assert [each.level for each in findings()] == ["ok"]
+    run("init")
+    token = f"ghp_{'a1B2c3D4e5F6g7H8i9J0' * 2}"[:40]
+    run("add", f"The token is {token}")
+    said = {each.found: each for each in findings()}
+    text = " ".join(said)
+    assert "1 memory, 1 without a vector" in text and "project:1 seems to hold" in text
+    assert "is not on this machine" in text and token not in text
+    path = shop / ".memory" / "db"
+    path.write_bytes(b"damaged" * 1000)
+    assert any(each.level == "error" and "damaged" in each.found for each in findings())
+    (shop.parent / ".memory" / "config.json").write_text('{"x": 1}', encoding="utf-8")
+    (found,) = findings()
+    assert found.level == "error" and "x is unknown" in found.found
