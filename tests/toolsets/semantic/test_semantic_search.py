@@ -214,8 +214,8 @@ def test_score_is_that_of_the_specification(tmp_path: Path) -> None:
     now = now_micros()
     for hit in hits:
         memory = hit.memory
-        created = datetime.fromisoformat(memory.created_at.replace("Z", "+00:00"))
-        days = (now / 1e6 - created.timestamp()) / 86_400
+        made = datetime.fromisoformat(memory.created_at.replace("Z", "+00:00"))
+        days = (now / 1e6 - made.timestamp()) / 86_400
         assert hit.recency == pytest.approx(0.5 ** (days / 365), abs=1e-3)
         weight = {"CORE": 1.0, "HIGH": 0.75, "NORMAL": 0.5, "LOW": 0.25}[memory.priority]
         assert hit.priority == weight

@@ -396,7 +396,7 @@ def test_lists_go_in_pages(store: MemoryStore) -> None:
             assert seen[0] == "tea 11"
     for wrong in ({"sort_by": "size"}, {"limit": 0}, {"limit": 201}, {"cursor": "x"}):
         with pytest.raises(errors.InvalidInput, match=next(iter(wrong))):
-            store.list(**wrong)  # type: ignore[arg-type]
+            store.list(**wrong)
 
 
 def test_project_memory_hides_the_same_global_one(store: MemoryStore) -> None:

@@ -1,7 +1,5 @@
 """Errors of this toolset. The class name is the error code; each carries a suggestion."""
 
-# ruff: noqa: N818 (the names are the codes that agents get)
-
 from __future__ import annotations
 
 from aiaml_server import errors

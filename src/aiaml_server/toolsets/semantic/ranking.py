@@ -19,7 +19,7 @@ MAX_CANDIDATES = 50
 PRIORITY_SCORES = {"CORE": 1.0, "HIGH": 0.75, "NORMAL": 0.5, "LOW": 0.25}
 FULL_USAGE = 100
 """Uses above which more do not count."""
-MEANING_SHARE = 0.55
+MEANING_SHARE = 0.5
 """The share of meaning in `similarity`; words have the rest."""
 
 _NEAREST = """
