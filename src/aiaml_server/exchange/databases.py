@@ -62,7 +62,8 @@ _KEPT = {
         ("memories",),
         Fields("content", "", "tags+category", "created_at"),
         ("tags", "usage_contexts"),
-        ("content_hash", "embedding_model", "embedding_model_version", "embedding_dimension"),
+        ("content_hash", "normalized_hash", "search_terms", "extra", "embedding_model",
+         "embedding_model_version", "embedding_dimension"),
     ),
     "mcp-memory-service": Kept(
         ("", "sqlite_vec.db"),

@@ -47,6 +47,7 @@ from aiaml_server.toolsets.semantic.errors import (
 )
 from aiaml_server.toolsets.semantic.models import Filters, Memory
 from aiaml_server.toolsets.semantic.store import MemoryStore
+from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 DOWNLOAD_SECONDS = 3600.0
 MAX_SHOWN = 20  # pieces of an import
@@ -77,6 +78,7 @@ def opened(*, with_model: bool = False) -> Iterator[MemoryStore]:
         is_usable = with_model and loader.state().status == "ready"
         model = loader if is_usable else None
         with closing(MemoryStore(home, project, model, config, trusted=bool(named))) as store:
+            store.check_secrets = CHECK_SECRETS.value(os.environ)
             yield store
     except SemanticError as error:
         raise Exit(str(error), EXIT_CODES.get(type(error), EXIT_FAILED)) from error

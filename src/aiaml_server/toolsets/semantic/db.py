@@ -238,7 +238,7 @@ class Database:
         if not (is_trusted(directory) or is_trusted(directory.parent)):
             raise UntrustedDatabase(
                 f"{self.path} was not made by you on this machine, and is not opened; if you trust"
-                f" it, run: aiaml trust {directory}"
+                f" it, run: aiaml trust {directory.parent}"
             )
 
     def _connect(self, *, create: bool) -> Any:
