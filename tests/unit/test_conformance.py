@@ -10,7 +10,6 @@ import pytest
 
 from aiaml_server import MemoryBank, Settings
 from aiaml_server.errors import MalformedFile
-from aiaml_server.exchange.okf import concept, own
 from aiaml_server.format.memory import Memory, format, parse  # noqa: A004
 from aiaml_server.storage.store import Store
 from aiaml_server.timestamps import parse_timestamp
@@ -53,13 +52,6 @@ def test_each_memory_is_written_as_stated(case: dict[str, Any]) -> None:
     written = memory(case["memory"])
     assert (written.file_name, format(written)) == (case["name"], case["text"])
     assert parse(case["text"]) == written
-
-
-@pytest.mark.parametrize("case", json.loads((SET / "okf.json").read_text("utf-8")))
-def test_each_memory_becomes_a_concept_as_stated(case: dict[str, Any]) -> None:
-    """In the terms of the Open Knowledge Format, byte for byte; and back."""
-    assert concept(memory(case["memory"])) == case["text"]
-    assert own(parse(case["text"])) == memory(case["memory"])
 
 
 @pytest.mark.parametrize("case", json.loads((SET / "moments.json").read_text("utf-8")))
