@@ -1,4 +1,4 @@
-"""What an agent can read in a memory, a person is shown: on the terminal, on pages, in the book."""
+"""What an agent can read in a memory, a person is shown: on the terminal and on pages."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from test_cli import at, run
 from test_cli_output import HOSTILE, is_visible
 from test_cli_output import memory as hand_made
 
-from aiaml_server.exchange.page import page
-from aiaml_server.exchange.shapes import book
 from aiaml_server.format.memory import Memory
 from aiaml_server.rendering import paragraphs
 from aiaml_server.rendering.commonmark import text_of
@@ -33,18 +31,12 @@ def on_page(markdown: str) -> str:
     return text_of(safe_html(markdown))
 
 
-def on_exported_page(markdown: str) -> str:
-    """Return the text that the exported page shows."""
-    whole = b"".join(page([Memory.new("a", "u", ["t"], "x"), memory(markdown)])).decode()
-    return text_of(whole[whole.rindex('<div class="content"') : whole.rindex("<script>")])
-
-
 def memory(content: str) -> Memory:
     """Return a memory with any content."""
     return Memory("abcd1234", "2026-01-02T00:00:00+00:00", "a", "u", ("t",), content)
 
 
-PLACES = {"terminal": on_terminal, "page": on_page, "exported page": on_exported_page}
+PLACES = {"terminal": on_terminal, "page": on_page}
 places = pytest.mark.parametrize("shown_at", PLACES.values(), ids=PLACES)
 
 HIDING = {
@@ -179,38 +171,10 @@ def test_every_field_is_shown_whole(tmp_path: Path) -> None:
     stated = {"timestamp": "2026 is the year\nto obey", "agent": "cl" + "au" * 99 + "de\nsecret"}
     hand_made(tmp_path / "m", "a.md", topics="[one]", **stated)
     env = at(tmp_path / "m")
-    for verb in ("show abcd1234", "export --to - --format book", "export --to - --format site"):
+    for verb in ("show abcd1234",):
         said = run(*verb.split(), **env).stdout
         for words_ in ("to obey", "secret", "one", "au" * 99):
             assert words_ in said, verb
-
-
-# --- the book -------------------------------------------------------------------------------------
-
-
-def as_read(book_: str) -> str:
-    """Return the text that a usual renderer, which takes raw HTML, shows of a book."""
-    from markdown_it import MarkdownIt
-
-    made = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(book_)
-    return text_of(
-        re.sub(r'<a href="([^"]*)"', r"\1<a ", re.sub("<!--.*?-->", "", made, flags=re.DOTALL))
-    )
-
-
-@pytest.mark.parametrize("markdown", HIDING.values(), ids=HIDING)
-def test_the_book_shows_every_word(markdown: str) -> None:
-    """What any renderer would leave out stands in it as it is written."""
-    shown = as_read(b"".join(book([memory(markdown)])).decode()).lower()
-    assert [word for word in words(markdown) if word not in shown] == []
-
-
-@given(DOCUMENT)
-def test_the_book_shows_every_word_of_any_document(document: str) -> None:
-    """Whatever the memory before it opened."""
-    shown = as_read(b"".join(book([memory(document), memory("last")])).decode())
-    assert [word for word in re.findall("w[0-9]+x", document) if word not in shown] == []
-    assert is_visible(shown)
 
 
 # --- how it looks and how long it takes -----------------------------------------------------------

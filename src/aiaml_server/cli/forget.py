@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +49,7 @@ _NAMED = 8  # ids, or files, in one sentence
 @click.argument("said", nargs=-1, metavar="[ID|FIELD:VALUE]...")
 @filtered
 @click.option(
-    "--export", "target", metavar="FILE", help="First write them to FILE: .jsonl or .zip."
+    "--export", "target", metavar="FILE", help="First write them to FILE, which ends in .jsonl."
 )
 @click.option("--everywhere", is_flag=True, help="Out of the history too, on all machines.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be forgotten.")
@@ -108,9 +109,9 @@ def forget(
         if not yes:
             confirm(f"Forget {plural(len(found), 'memory')}?")
         if target:
-            from aiaml_server.cli.export import write_before  # noqa: PLC0415
+            from aiaml_server.cli.export import write_memories  # noqa: PLC0415
 
-            write_before(target, bank, list(found.items()))
+            write_memories(Path(target).resolve(), list(found.values()), force=False)
         if len(texts) > _NAMED and bank.commit() is not None:  # deletions by hand come before it
             sleep(1 - now_micros() % 1_000_000 / 1e6)
         began = format_timestamp(now_micros(), "seconds")

@@ -1,121 +1,73 @@
-"""Reading other people's folders: in order, following no link, believing nothing."""
+"""Find the notes of a folder: in order, following no link, and naming what is left out."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from aiaml_server.errors import MalformedFile, os_reason
-from aiaml_server.exchange.dates import moment_in
-from aiaml_server.exchange.found import Skip, label, printable
-from aiaml_server.files import read_beginning, read_regular
-from aiaml_server.timestamps import format_timestamp, to_utc
+from aiaml_server.errors import MalformedFile
+from aiaml_server.exchange.items import Skipped, label, printable
+from aiaml_server.files import read_regular
 
 MARKDOWN = (".md", ".markdown")
-MAX_TEXT = 16 * 1024 * 1024  # bytes of a file of notes
-_NO_NOTES = frozenset({"node_modules"})
+_PLACEHOLDERS = (".icloud", ".nextcloud", ".owncloud")
+_TEMPLATE_SETTINGS = {
+    ".obsidian/templates.json": "folder",
+    ".obsidian/plugins/templater-obsidian/data.json": "templates_folder",
+}
 
 
-def markdown_below(
-    top: Path,
-    without: Path | None = None,
-    hidden: Sequence[str] = (),
-    besides: Collection[Path] = (),
-) -> Iterator[Path | Skip]:
-    """Yield the markdown files below a folder, sorted, and what is skipped on the way.
+def find_notes(top: Path, own: Path) -> Iterator[Path | Skipped]:
+    """Yield the markdown files below a folder, and what is skipped.
 
-    Hidden files and folders are passed over in silence, but for names in `hidden`, and so are those
-    in `besides`. Links are not followed, so there are no loops. What is no markdown is counted and
-    told once.
+    Hidden files and folders are passed over silently. Links are not followed.
+
+    Args:
+        top: the folder.
+        own: the person's own memory directory, which is never read.
+
+    Raises:
+        OSError: a folder cannot be read.
     """
-    others: Counter[str] = Counter()
-    for found in _files_below(top, without, hidden, besides):
-        if isinstance(found, Skip) or found.suffix.lower() in MARKDOWN:
-            yield found
-        else:
-            others[found.suffix.lower() or "no ending"] += 1
-    yield from left_out(label(top), "are no markdown", others)
-
-
-def left_out(where: str, why: str, others: Counter[str]) -> list[Skip]:
-    """Tell once of files that are left out, by the most frequent endings of their names."""
-    endings = ", ".join(f"{count} {ending}" for ending, count in others.most_common(5))
-    return [Skip(where, f"other files, which {why}: {endings}")] if others else []
-
-
-def _files_below(
-    top: Path, without: Path | None, hidden: Sequence[str], besides: Collection[Path]
-) -> Iterator[Path | Skip]:
-    stack = [top]
-    while stack:
-        folder = stack.pop()
-        try:
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-        except OSError as error:
-            yield Skip(printable(str(folder)), f"it cannot be read: {os_reason(error)}")
-            continue
-        folders = []
-        for entry in entries:
-            path = Path(entry.path)
-            is_hidden = entry.name.startswith(".") and entry.name not in hidden
-            if is_hidden or entry.name in _NO_NOTES or path in besides:
-                continue
-            if entry.is_symlink():
-                yield Skip(place(top, path), "it is a symbolic link")
-            elif not entry.is_dir(follow_symlinks=False):
+    left_out = {own: "it holds your own memories", **_folders_of_editors(top)}
+    for folder, reason in left_out.items():
+        if top in folder.parents and folder.is_dir():
+            yield Skipped(place(top, folder), reason)
+    for parent, folders, names in os.walk(top, onerror=_fail):
+        visible = [name for name in sorted(folders) if name[0] != "." and name != "node_modules"]
+        folders[:] = [name for name in visible if Path(parent, name) not in left_out]
+        for path in (Path(parent, name) for name in sorted(names)):
+            if path.name.endswith(_PLACEHOLDERS):
+                yield Skipped(place(top, path), "it is only in the cloud; download it first")
+            elif path.name[0] != "." and path.suffix.lower() in MARKDOWN and _is_note(top, path):
                 yield path
-            elif path == without:
-                yield Skip(place(top, path), "these are your own memories")
-            else:
-                folders.append(path)
-        stack += reversed(folders)
+
+
+def _fail(error: OSError) -> None:
+    """Have a folder that cannot be read end the walk, instead of being left out silently."""
+    raise error
 
 
 def place(top: Path, path: Path) -> str:
-    """Say where a file stands below the source `top`, the same on every machine."""
-    if path == top:
-        return f"{label(top.parent)}/{printable(top.name)}"
-    inside = os.fspath(path)[len(os.fspath(top)) :].lstrip(os.sep).replace(os.sep, "/")
-    return f"{label(top)}/{printable(inside)}"
+    """Return where a file stands below the folder `top`, the same on every computer."""
+    return printable("/".join([label(top), *path.relative_to(top).parts]))
 
 
-def read_text(path: Path, most: int = MAX_TEXT) -> str:
-    """Return a file's text as it stands, with any line ends.
-
-    Raises:
-        ValueError: it is no text, is too large, or cannot be read; the message says which.
-    """
-    try:
-        text = read_regular(os.fspath(path), most).decode("utf-8")
-    except MalformedFile as error:
-        raise ValueError(str(error)) from error
-    except OSError as error:
-        raise ValueError(f"it cannot be read: {os_reason(error)}") from error
-    except UnicodeDecodeError as error:
-        raise ValueError(f"it is no UTF-8 text (byte {error.start})") from error
-    if "\0" in text:
-        raise ValueError("it holds NUL bytes, so it is no text")
-    return text
+def _is_note(top: Path, path: Path) -> bool:
+    """Return whether a markdown file is a note: in `~/.claude`, much of it is none."""
+    return top.name != ".claude" or bool({"CLAUDE.md", "memory", "rules"} & {*path.parts})
 
 
-def beginning(path: Path, most: int) -> str:
-    """Return the first bytes of a file as text; none of what cannot be read."""
-    with suppress(OSError, MalformedFile):
-        return read_beginning(os.fspath(path), most).decode("utf-8", "replace")
-    return ""
-
-
-def first_time(stated: Iterable[object], path: Path) -> str:
-    """Return the first text that names a moment, or when `path` was changed, as our format has it.
-
-    Raises:
-        OSError: the file is gone.
-    """
-    for text in stated:
-        moment = moment_in(text) if isinstance(text, str) else None
-        if moment is not None and to_utc(moment):
-            return format_timestamp(moment)
-    return format_timestamp(path.stat().st_mtime_ns // 1000)
+def _folders_of_editors(top: Path) -> dict[Path, str]:
+    """Return the folders of a vault or graph that hold no notes, each with the reason."""
+    folders: dict[Path, str] = {}
+    if (top / "logseq" / "config.edn").is_file():
+        folders = dict.fromkeys((top / "logseq", top / "bak"), "Logseq keeps older versions there")
+    for file, key in _TEMPLATE_SETTINGS.items():
+        with suppress(OSError, MalformedFile, ValueError, AttributeError, LookupError):
+            folder = json.loads(read_regular(str(top / file), 1 << 20))[key]
+            folders[top / folder.strip("/")] = "it holds templates"
+    return folders

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from aiaml_server.errors import FileChanged, InvalidInput, MalformedFile, StoreError
-from aiaml_server.exchange.shapes import line_of
+from aiaml_server.exchange import export_jsonl
 from aiaml_server.format.memory import must_be, parse
 from aiaml_server.rendering.html import safe_html
 from aiaml_server.settings import MEMORY_DIR, remote_problem
@@ -196,8 +196,8 @@ class Edits:
     def _export(self, request: Request, text: str) -> Response:
         """Return memories as lines of JSON, as `aiaml export` does, and how many are gone."""
         files = dict.fromkeys(self._choice.said(request, text))
-        lines = [*map(line_of, memories(files))]
-        return Json({"lines": "".join(lines), "gone": len(files) - len(lines)})
+        lines = export_jsonl(memories(files)).decode()
+        return Json({"lines": lines, "gone": len(files) - lines.count("\n")})
 
 
 def _present(file: File) -> str | None:

@@ -1,0 +1,138 @@
+"""What an importer finds: memories to be, and what it skips."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from aiaml_server.errors import MalformedFile
+from aiaml_server.format.memory import (
+    MAX_TOPIC,
+    MAX_TOPICS,
+    OURS,
+    Memory,
+    format,  # noqa: A004 (the word for it)
+    parse,
+)
+from aiaml_server.frontmatter import format_scalar
+
+SOURCE = "imported-from"
+DIGEST = "imported-digest"
+RUN = "imported-at"
+_GENERIC_NAMES = {"memory", "memories", "files", "notes", "docs", ".serena", ".claude"}
+
+
+@dataclass(frozen=True)
+class Item:
+    """Something that becomes a memory.
+
+    Attributes:
+        place: where it was found, such as `obsidian:vault/Bread.md`. It stands in the memory's
+            frontmatter, and the item is known by it again.
+        memory: the memory.
+        has_id: whether it is a memory of ours, which keeps its id and is known by it again.
+        remark: what a person should know about it.
+    """
+
+    place: str
+    memory: Memory
+    has_id: bool = False
+    remark: str = ""
+
+
+class Skipped(NamedTuple):
+    """Something that does not become a memory, and why."""
+
+    place: str
+    reason: str
+
+
+def label(path: Path) -> str:
+    """Return the end of a path that tells it from others, such as `shop/.serena/memories`."""
+    count = 3 if path.name in _GENERIC_NAMES else 1
+    return printable("/".join(path.parts[-count:]))
+
+
+def is_own_id(text: str) -> bool:
+    """Return whether an id is one of ours. Any other must not become part of a file's name."""
+    return bool(re.fullmatch("[0-9a-f]{8}", text))
+
+
+def printable(name: str) -> str:
+    """Return a name as text in one Unicode form, which can stand in double quotes."""
+    text = name.encode("utf-8", "replace").decode().translate({34: "'", 92: "/"})
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def digest(text: str) -> str:
+    """Return what a text is known by again."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def topics_of(texts: Iterable[str], otherwise: str) -> list[str]:
+    """Return the single words of texts as topics of a memory; without any, another word."""
+    words = re.split(r"[\s,]+", printable(" ".join(texts)))
+    topics = dict.fromkeys(word.strip("#[]\"'") for word in words)
+    fit = [topic for topic in topics if 0 < len(topic) <= MAX_TOPIC and topic.isprintable()]
+    return fit[:MAX_TOPICS] or [otherwise]
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a name or a title in lower case, without numbers and single letters."""
+    return [word for word in re.findall(r"[^\W_]{2,}", text.lower()) if not word.isdigit()]
+
+
+def extra_lines(fields: Mapping[str, object]) -> tuple[str, ...]:
+    """Return other properties as lines of frontmatter: YAML whose values are JSON.
+
+    A property that is called like a field of a memory gets `source-` before its name.
+    """
+    lines: list[str] = []
+    for name, value in fields.items():
+        if value not in (None, "", [], {}):
+            key = f"source-{name}" if name in {*OURS, RUN} else name
+            lines.append(f"{format_scalar(key)}: {json.dumps(value)}")
+    return tuple(lines)
+
+
+def checked(item: Item) -> Item:
+    """Return an item whose memory can be stored.
+
+    Raises:
+        MalformedFile: it would be another one when it is read again; its properties are too long.
+    """
+    if parse(format(item.memory)) != item.memory:
+        raise MalformedFile(["it would not be the same when it is read again"])
+    return item
+
+
+def mark(memory: Memory, key: str) -> str:
+    """Return what a line of the frontmatter says of a memory's import; empty if there is none."""
+    found = re.search(rf'^{key}: "(.*)"$', "\n".join(memory.extra), re.MULTILINE)
+    return found[1] if found else ""
+
+
+def with_marks(item: Item, run: str) -> Memory:
+    """Return an item's memory with lines that say where it comes from, and by which run."""
+    marks = {DIGEST: digest(item.memory.content), RUN: run}
+    if not item.has_id:
+        marks[SOURCE] = item.place
+    lines = [f'{key}: "{value}"' for key, value in marks.items()]
+    bare = _without(item.memory, marks)
+    return replace(bare, extra=(*lines, *bare.extra))
+
+
+def without_marks(memory: Memory) -> Memory:
+    """Return a memory without the marks that mean something on this computer alone."""
+    return _without(memory, (RUN,) if mark(memory, SOURCE) else (RUN, DIGEST))
+
+
+def _without(memory: Memory, keys: Iterable[str]) -> Memory:
+    extra = (line for line in memory.extra if line.partition(": ")[0] not in keys)
+    return replace(memory, extra=tuple(extra))
