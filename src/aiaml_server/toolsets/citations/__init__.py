@@ -1,88 +1,85 @@
 """`citations`: memories of a code base that cite its lines, and know when they are stale.
 
-from aiaml_server.toolsets.citations import Citation, Memories
+from aiaml_server.toolsets.citations import Citation, MemoryService
 
-memories = Memories("/home/ada/shop")
+memories = MemoryService("/home/ada/shop")
 memories.save("Prices are in cents", "**Fact**: …", [Citation("shop/prices.py", 12)])
 """
 
 from typing import TYPE_CHECKING
 
 from aiaml_server.toolset import Manifest, Setting, lazy_attributes, parse_text
-from aiaml_server.toolsets.citations.settings import AGENTS, OTHERS, served
 from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 if TYPE_CHECKING:
-    from aiaml_server.toolsets.citations.failures import ToolError
-    from aiaml_server.toolsets.citations.indexes import MemoryIndex, NullIndex
-    from aiaml_server.toolsets.citations.memories import Memories
-    from aiaml_server.toolsets.citations.model import Citation, Link, Memory
-    from aiaml_server.toolsets.citations.verify import Checked
+    from aiaml_server.toolsets.citations.errors import ToolError
+    from aiaml_server.toolsets.citations.index import MemoryIndex, NullIndex
+    from aiaml_server.toolsets.citations.models import Citation, Link, Memory
+    from aiaml_server.toolsets.citations.service import MemoryService
+    from aiaml_server.toolsets.citations.verify import CheckedCitation
 
 __all__ = [
     "MANIFEST",
-    "Checked",
+    "CheckedCitation",
     "Citation",
     "Link",
-    "Memories",
     "Memory",
     "MemoryIndex",
+    "MemoryService",
     "NullIndex",
     "ToolError",
 ]
 
-REPOSITORY = "AIAML_CITATIONS_REPO"
-FORGETFUL = "AIAML_CITATIONS_FORGETFUL"
-TOOLS = "AIAML_CITATIONS_TOOLS"
-
-
 MANIFEST = Manifest(
     name="citations",
     summary="memories of a code base that cite its lines, and know when they are stale",
-    tools=(*AGENTS, *OTHERS),
+    tools=(
+        "memory_search",
+        "memory_save",
+        "memory_get",
+        "memory_verify",
+        "memory_list",
+        "memory_graph_traverse",
+        "memory_graph_related",
+        "memory_delete",
+        "memory_batch_verify",
+        "memory_sync_index",
+    ),
     settings=(
         Setting(
-            REPOSITORY,
+            "AIAML_CITATIONS_REPO",
             "",
             parse_text,
             "the repository whose memories are served; else it is found upwards from the working"
             " directory",
         ),
         Setting(
-            FORGETFUL,
+            "AIAML_CITATIONS_FORGETFUL",
             "",
             parse_text,
-            "the address of your index server: the one that a repository's settings may have asked",
-        ),
-        Setting(
-            TOOLS,
-            "agent",
-            served,
-            "the tools that are served: agent for the four of daily work, all, or names of others,"
-            " separated by commas",
-            changes_tools=True,
+            "the address of your Forgetful server, which a repository's configuration may use",
         ),
         CHECK_SECRETS,
     ),
     build="aiaml_server.toolsets.citations.tools:build",
-    commands="aiaml_server.toolsets.citations.verbs:citations",
-    checks="aiaml_server.toolsets.citations.verbs:checks",
+    commands="aiaml_server.toolsets.citations.command:citations",
+    checks="aiaml_server.toolsets.citations.doctor:check",
     hooks={
-        "before_edit": "aiaml_server.toolsets.citations.hooks:before",
-        "after_edit": "aiaml_server.toolsets.citations.hooks:after",
+        "before_edit": "aiaml_server.toolsets.citations.hooks:before_edit",
+        "after_edit": "aiaml_server.toolsets.citations.hooks:after_edit",
     },
 )
 
-_PLACES = {
-    "Checked": "verify",
-    "Citation": "model",
-    "Link": "model",
-    "Memories": "memories",
-    "Memory": "model",
-    "MemoryIndex": "indexes",
-    "NullIndex": "indexes",
-    "ToolError": "failures",
-}
-
-
-__getattr__ = lazy_attributes(__name__, _PLACES)
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        "CheckedCitation": "verify",
+        "Citation": "models",
+        "Link": "models",
+        "Memory": "models",
+        "MemoryIndex": "index",
+        "MemoryService": "service",
+        "NullIndex": "index",
+        "ToolError": "errors",
+    },
+)

@@ -1,150 +1,107 @@
-"""What agents and programs are answered: the values as JSON has them."""
+"""Results as JSON values, the same for tools and the command line."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from aiaml_server.toolsets.citations.graph import Edge, Walk
-from aiaml_server.toolsets.citations.memories import Found, Memories, Verified
-from aiaml_server.toolsets.citations.model import Citation, Memory, place
+from aiaml_server.toolsets.citations.models import Memory
+from aiaml_server.toolsets.citations.service import MemoryService, SearchResult, VerifiedMemory
+
+_MAX_CHARACTERS = 200_000  # of an answer, beyond which no agent reads it
+_MAX_NAMED = 20  # items in one sentence
 
 
-def cited(citation: Citation) -> dict[str, Any]:
-    """Return a citation; what is not known is left out."""
-    return {key: value for key, value in vars(citation).items() if value is not None}
-
-
-MOST_LISTED = 1000  # of what is named by an id or a sentence alone
-_NAMED = 20  # files in one sentence
-_MOST = 200_000  # characters of an answer, beyond which no agent reads it
-
-
-def bounded(stated: Iterable[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return as many as an answer may hold, at least one, and what is to be said of the others."""
+def truncate(items: Iterable[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return as many items as an answer may hold, and a note if there are more."""
     kept: list[dict[str, Any]] = []
-    size = left = 0
-    for each in stated:
-        size += 0 if left else len(json.dumps(each, ensure_ascii=False))
-        if kept and (left or size > _MOST):
-            left += 1
-        else:
-            kept.append(each)
-    said = f"{left:,} more are left out, for the answer would be too long: ask for fewer"
-    return kept, [said] if left else []
+    size = 0
+    for item in items:
+        size += len(json.dumps(item, ensure_ascii=False))
+        if kept and size > _MAX_CHARACTERS:
+            return kept, ["More are left out, because the answer would be too long: ask for fewer"]
+        kept.append(item)
+    return kept, []
 
 
-def summary(memories: Memories, memory: Memory) -> dict[str, Any]:
-    """Return what a list says of a memory."""
+def memory_to_dict(memories: MemoryService, memory: Memory) -> dict[str, Any]:
+    """Return a whole memory."""
     return {
-        "id": memory.id,
-        "subject": memory.subject,
+        **memory.to_dict(),
         "path": memories.store.path(memory.id),
-        "tags": list(memory.tags),
-        "created": memory.created or None,
-        "verified": memory.verified or None,
-        "confidence": memory.confidence,
-        "days_since_verified": memories.age(memory),
+        "days_since_verified": memories.days_since_verified(memory),
         "overdue": memories.is_overdue(memory),
     }
 
 
-def whole(memories: Memories, memory: Memory, checked: Verified | None = None) -> dict[str, Any]:
-    """Return all that a memory says, and what became of its citations if that was looked at."""
-    answer = {
-        **summary(memories, memory),
-        "content": memory.content,
-        "citations": [cited(each) for each in memory.citations],
-        "links": [vars(each) for each in memory.links],
+def summary_to_dict(memories: MemoryService, memory: Memory) -> dict[str, Any]:
+    """Return a memory without its content, citations and links."""
+    fields = memory_to_dict(memories, memory)
+    return {key: fields[key] for key in fields if key not in ("content", "citations", "links")}
+
+
+def verified_to_dict(memories: MemoryService, verified: VerifiedMemory) -> dict[str, Any]:
+    """Return the verdicts on a memory's citations."""
+    return {
+        **summary_to_dict(memories, verified.memory),
+        "valid": verified.is_valid,
+        "stale_citations": [entry.to_dict() for entry in verified.stale],
+        "citations": [entry.to_dict() for entry in verified.checked],
+        "confidence": verified.confidence,
+        "updated": verified.is_updated,
+        "problem": verified.problem,
     }
-    if checked:
-        answer |= {
-            "valid": checked.valid,
-            "stale_citations": [each.stated() for each in checked.stale],
+
+
+def hits_to_list(memories: MemoryService, result: SearchResult) -> list[dict[str, Any]]:
+    """Return the memories that a search found."""
+    return [
+        {
+            **memory_to_dict(memories, hit.memory),
+            "score": round(hit.score, 4),
+            "superseded_by": list(hit.superseded_by),
         }
-    return answer
+        for hit in result.hits
+    ]
 
 
-def found(memories: Memories, result: Found) -> list[dict[str, Any]]:
-    """Return a search's hits."""
-    answers = []
-    for hit in result.hits:
-        answer = whole(memories, hit.memory, result.checked.get(hit.memory.id))
-        answer["score"] = round(hit.score, 4)
-        if hit.superseded_by:
-            answer["superseded_by"] = list(hit.superseded_by)
-        answers.append(answer)
-    return answers
-
-
-def remarks(result: Found) -> list[str]:
-    """Return what is to be said beside a search's hits."""
-    said = list(result.notes)
+def search_notes(result: SearchResult) -> list[str]:
+    """Return what a caller should know beside the hits."""
+    notes = [result.note] if result.note else []
     if result.left_out:
         stale = [
-            f"{each.memory.id} ({each.memory.subject}: {places(each)})" for each in result.left_out
+            f"{verified.memory.id} ({verified.memory.subject}: {verified.stale_places})"
+            for verified in result.left_out
         ]
-        said.append(f"Left out, because citations of them are stale: {_named(stale)}")
-    return said + unreadable(result.broken)
+        notes.append(f"Left out, because their citations are stale: {_enumerate(stale)}")
+    return notes + unread_notes(result.unread)
 
 
-def places(checked: Verified) -> str:
-    """Return the stale citations of a memory in a few words."""
-    return ", ".join(f"{place(each.citation)} {each.verdict}" for each in checked.stale)
+def unread_notes(unread: Mapping[str, str]) -> list[str]:
+    """Return a note about the files that could not be read."""
+    return [f"Not read: {_enumerate([*unread.values()])}"] if unread else []
 
 
-def unreadable(broken: dict[str, str]) -> list[str]:
-    """Return what is to be said of files that are no memories."""
-    return [f"Cannot be read: {_named([*broken.values()])}"] if broken else []
+def _enumerate(items: Sequence[str]) -> str:
+    more = f"; and {len(items) - _MAX_NAMED:,} more" if len(items) > _MAX_NAMED else ""
+    return "; ".join(items[:_MAX_NAMED]) + more
 
 
-def _named(sentences: Sequence[str]) -> str:
-    more = f"; and {len(sentences) - _NAMED:,} more" if len(sentences) > _NAMED else ""
-    return "; ".join(sentences[:_NAMED]) + more
-
-
-def verified(memories: Memories, result: Verified) -> dict[str, Any]:
-    """Return what became of a memory's citations."""
-    memory = memories.get(result.memory.id) if result.updated else result.memory
-    more: dict[str, Any] = {"leak": result.leak._asdict()} if result.leak else {}
-    if result.unwritten:
-        more["unwritten"] = result.unwritten
-    return {
-        **more,
-        "id": memory.id,
-        "subject": memory.subject,
-        "path": result.path,
-        "valid": result.valid,
-        "stale_citations": [each.stated() for each in result.stale],
-        "citations": [each.stated() for each in result.checked],
-        "confidence": result.confidence,
-        "verified": memory.verified or None,
-        "updated": result.updated,
-        "days_since_verified": memories.age(memory),
-        "overdue": memories.is_overdue(memory),
+def walk_to_dict(memories: MemoryService, root: str, walk: Walk) -> dict[str, Any]:
+    """Return the memories that a traversal reached, as nodes and edges."""
+    nodes = {
+        memory_id: {"subject": memories.get(memory_id).subject, "depth": depth}
+        for memory_id, depth in walk.nodes.items()
     }
+    edges = [edge._asdict() for edge in walk.edges]
+    return {"root": root, "nodes": nodes, "edges": edges, "missing": walk.missing}
 
 
-def walked(memories: Memories, root: str, walk: Walk) -> dict[str, Any]:
-    """Return what was reached from a memory."""
-    nodes = list(walk.nodes.items())[:MOST_LISTED]
-    edges = walk.edges[:MOST_LISTED]
-    left = len(walk.nodes) - len(nodes) + len(walk.edges) - len(edges)
-    answer: dict[str, Any] = {
-        "root": root,
-        "nodes": {
-            each: {"subject": memories.get(each).subject, "depth": depth} for each, depth in nodes
-        },
-        "edges": [edge._asdict() for edge in edges],
-        "missing": walk.missing[:MOST_LISTED],
-    }
-    return {**answer, "left_out": left} if left else answer
-
-
-def related(memories: Memories, edges: Sequence[Edge]) -> list[dict[str, Any]]:
-    """Return the memories that links come from."""
+def edges_to_list(memories: MemoryService, edges: Sequence[Edge]) -> list[dict[str, Any]]:
+    """Return the memories from which some links start."""
     return [
-        {"id": each.source, "subject": memories.get(each.source).subject, "type": each.type}
-        for each in edges
+        {"id": edge.source, "subject": memories.get(edge.source).subject, "type": edge.type}
+        for edge in edges
     ]

@@ -1,180 +1,117 @@
-"""How a citation is taken down: with the whole line, and with what tells it from others like it."""
+"""Build citations: fill in the cited text, and the lines around it that tell it from copies."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+import re
 from dataclasses import replace
+from pathlib import Path
 from textwrap import dedent
 
-from aiaml_server.toolsets.citations.definitions import named
-from aiaml_server.toolsets.citations.failures import InvalidCitation
-from aiaml_server.toolsets.citations.model import MOST_COUNT, Citation
-from aiaml_server.toolsets.citations.notation import Place, read_place, relative
-from aiaml_server.toolsets.citations.sources import Hidden, Outside, Source, Sources, Unreadable
-from aiaml_server.toolsets.citations.verify import likest, lines_of
+from aiaml_server.toolsets.citations.errors import InvalidCitation
+from aiaml_server.toolsets.citations.models import Citation
+from aiaml_server.toolsets.citations.sources import Missing, Outside, SourceFile, SourceTree, Unseen
+from aiaml_server.toolsets.citations.verify import snippet_lines
 
-LONGEST_SNIPPET = 4000  # characters
-_TOLD_BY = 8000  # characters, of which a NUL tells that a file is no text, as git has it
+_MAX_SNIPPET = 4000  # characters
+_LINES = re.compile(r"(.+)[:#]L?([0-9]{1,9})(?:-L?([0-9]{1,9}))?")
 
 
-def recorded(given: Citation, sources: Sources, *, start: str = "") -> tuple[Citation, list[str]]:
-    """Return a citation as a memory keeps it, and what its maker should know.
-
-    A path and a line get the line's text, as several lines do and a definition that is named; a
-    snippet without a line, or beside another one, gets its line; a part of a line becomes the whole
-    one. Of a file that stays out of git, no text is kept.
+def build_citation(given: Citation, tree: SourceTree, cwd: str = "") -> tuple[Citation, str]:
+    """Return a citation as a memory keeps it, and a warning for its author or an empty text.
 
     Args:
-        given: the citation; its path may name lines or a definition (see `notation`).
-        sources: the repository's files.
-        start: the directory that the path may be relative to; empty for the top.
+        given: a path and perhaps a line and a snippet. The path may end in lines: `a.py:20-24` or
+            `a.py#L20-L24`. The rest is read from the file.
+        tree: the files.
+        cwd: the directory that the path may be relative to; empty for the repository's top.
 
     Raises:
-        InvalidCitation: it leads out of the repository, or cites nothing.
+        InvalidCitation: it names no text that can be cited.
     """
-    said, path = _named(given, sources, start)
-    cited = replace(given, path=path, line=given.line or said.first)
-    if not cited.path.strip("/ ") or len(cited.path) > 1000 or "\n" in cited.path:
-        raise InvalidCitation("citations: path must be a file's, relative to the repository's top")
-    if cited.line is not None and not (type(cited.line) is int and 1 <= cited.line <= MOST_COUNT):
-        raise InvalidCitation(
-            f"citations: line must be a whole number from 1 to {MOST_COUNT:,} in {cited.path}"
-        )
-    if len(cited.snippet or "") > LONGEST_SNIPPET:
-        raise InvalidCitation(
-            f"citations: a snippet of {cited.path} is longer than 4,000 characters"
-        )
+    path, first, last = given.path, given.line, given.line
+    if first is None and (found := _LINES.fullmatch(path)):
+        path, first, last = found[1], int(found[2]), int(found[3] or found[2])
+    path = tree.spelled(relative_path(path, tree.root, cwd))
+    citation = Citation(path, first, given.snippet)
     try:
-        source = _source(given, cited.path, sources)
-    except Hidden:
-        why = f"{sources.private(cited.path)}, so none of its text is kept"
-        warning = f"{cited.path}: {why}, and no verification looks at it"
-        return Citation(cited.path, cited.line), [warning]
-    if said.name:
-        cited = replace(cited, line=_definition(cited.path, said.name, source))
-    if not lines_of(cited.snippet):
-        if cited.line is None:
-            return replace(cited, snippet=None), [
-                f"{cited.path}: a whole file is cited; name a line, so that its change is noticed"
-            ]
-        last = said.last or cited.line
-        if not cited.line <= last <= len(source.lines):
-            raise InvalidCitation(
-                f"citations: {cited.path} has {len(source.lines)} lines, no {max(cited.line, last)}"
-            )
-        return _with_neighbours(_with_lines(cited, cited.line, last, source), source), []
-    found, warnings = _with_line(cited, source)
-    return _with_neighbours(found, source), warnings
-
-
-def ask_about(citations: Iterable[Citation], sources: Sources, start: str = "") -> None:
-    """Ask git at once about the files that are to be cited, by `recorded` one after another."""
-    sources.ask_about(_named(each, sources, start)[1] for each in citations)
-
-
-def _named(given: Citation, sources: Sources, start: str) -> tuple[Place, str]:
-    """Return what a citation's path says, and the file's path below the top."""
-    said = read_place(given.path) if given.line is None else Place(given.path)
-    return said, relative(said.path, sources.root, start)
-
-
-def _source(given: Citation, path: str, sources: Sources) -> Source:
-    """Return the cited file.
-
-    Raises:
-        InvalidCitation: it is not in the repository, not there, or no text.
-        Hidden: it stays out of git.
-    """
-    try:
-        source = sources.get(path)
-    except Outside:
-        raise InvalidCitation(
-            f"citations: {given.path} is not in the repository; paths are relative to its top"
-        ) from None
-    except Hidden:
-        raise
-    except Unreadable as error:
-        near = sources.likest(path)
+        if reason := tree.why_hidden(path):
+            warning = f"{path}: {reason}, so none of its text is kept or verified"
+            return Citation(path, first), warning
+        file = tree.get(path)
+    except (Outside, Missing, Unseen) as error:
+        near = tree.suggest(path) if isinstance(error, Missing) else ""
         hint = f"; did you mean {near}?" if near else ""
         raise InvalidCitation(f"citations: {path}: {error}{hint}") from None
-    if "\0" in source.text[:_TOLD_BY]:
-        raise InvalidCitation(f"citations: {path} is no text, and nothing of it can be cited")
-    return source
+    if any("\0" in line for line in file.lines[:200]):
+        raise InvalidCitation(f"citations: {path} is not a text file")
+    if snippet_lines(given.snippet):
+        citation = _find_snippet(citation, file)
+    elif first and last:
+        citation = _copy_lines(citation, first, last, file)
+    else:
+        return Citation(path), f"{path}: a whole file is cited; cite a line to notice its change"
+    if len(citation.snippet or "") > _MAX_SNIPPET:
+        raise InvalidCitation(f"citations: a snippet of {path} has more than 4,000 characters")
+    moved = first is not None and citation.line != first
+    warning = f"{path}: the snippet is on line {citation.line}, not {first}" if moved else ""
+    return _with_neighbors(citation, file), warning
 
 
-def _definition(path: str, name: str, source: Source) -> int:
-    """Return the line on which a definition stands.
+def relative_path(path: str, root: str | os.PathLike[str], cwd: str = "") -> str:
+    """Return a path relative to the repository's top, with slashes.
 
-    Raises:
-        InvalidCitation: there is none of that name, or several.
+    Args:
+        path: absolute, relative to `cwd` if there is such a file, or relative to the top.
+        root: the repository's top.
+        cwd: a directory; empty for the top alone.
     """
-    found = named(source.text, source.kind, name)
-    if len(found) == 1:
-        return found[0]
+    top = os.path.realpath(root)
+    absolute = Path(os.path.realpath(cwd or top), path)
+    if Path(path).is_absolute() or (cwd and os.path.lexists(absolute)):
+        real = Path(os.path.realpath(absolute.parent), absolute.name)
+        if real.is_relative_to(top):
+            return real.relative_to(top).as_posix()
+    return os.path.normpath(path).replace("\\", "/") if path else path
+
+
+def _copy_lines(citation: Citation, first: int, last: int, file: SourceFile) -> Citation:
+    lines = file.lines[first - 1 : last]
+    if last > len(file.lines) or not lines or not lines[0].strip():
+        problem = f"line {first} is empty, or one of {len(file.lines)} lines does not exist"
+        raise InvalidCitation(f"citations: {citation.path}:{first}-{last}: {problem}")
+    text = dedent("\n".join(lines).expandtabs()) if last > first else lines[0]
+    return replace(citation, line=first, snippet=text.strip())
+
+
+def _find_snippet(citation: Citation, file: SourceFile) -> Citation:
+    """Return the citation with the line on which its snippet is; a part of a line is completed."""
+    wanted = snippet_lines(citation.snippet)
+    near = citation.line or 0
+    found = file.find(wanted)
     if found:
-        lines = ", ".join(map(str, found[:10]))
-        raise InvalidCitation(f"citations: {path} has several {name}, on lines {lines}; name one")
-    last = name.rpartition(".")[2]
-    there = [at for at in source.having(last) if source.within(at).endswith(last)]
-    hint = f"; did you mean {source.within(there[0])}?" if there else ""
-    raise InvalidCitation(f"citations: {path} has no definition {name}{hint}")
+        return replace(citation, line=min(found, key=lambda number: abs(number - near)))
+    parts = [n for n, line in enumerate(file.normalized, 1) if " ".join(wanted) in line]
+    if parts:
+        line = min(parts, key=lambda number: abs(number - near))
+        return _copy_lines(citation, line, line, file)
+    closest = file.closest_line(wanted[0])
+    hint = f"; the closest line is {closest}" if closest else ""
+    raise InvalidCitation(f"citations: the snippet is not in {citation.path}{hint}")
 
 
-def _with_lines(cited: Citation, first: int, last: int, source: Source) -> Citation:
-    """Return the citation with the text of some lines."""
-    lines = source.lines[first - 1 : last]
-    if not lines[0].strip():
-        raise InvalidCitation(f"citations: line {first} of {cited.path} is empty")
-    text = lines[0].strip() if first == last else dedent("\n".join(lines).expandtabs()).rstrip()
-    if len(text) > LONGEST_SNIPPET:
-        which = f"line {first}" if first == last else f"lines {first} to {last}"
-        raise InvalidCitation(
-            f"citations: {which} of {cited.path} would be more than 4,000 characters"
-        )
-    return replace(cited, snippet=text)
-
-
-def _with_line(cited: Citation, source: Source) -> tuple[Citation, list[str]]:
-    """Return the citation with the line on which its snippet is."""
-    wanted = lines_of(cited.snippet)
-    line = cited.line or 0
-    if line and source.is_at(wanted, line):
-        return cited, []
-    found = source.find(wanted)
-    is_part = not found and len(wanted) == 1
-    if is_part:
-        found = [at for at, each in enumerate(source.plain, 1) if wanted[0] in each]
-    if not found:
-        near = likest(source, cited)
-        hint = f"; the likest line is {near}: {source.plain[near - 1]}" if near else ""
-        return cited, [f"{cited.path}: the snippet is not in it{hint}"]
-    at = min(found, key=lambda each: abs(each - line))
-    if is_part:
-        cited = _with_lines(cited, at, at, source)
-    warnings = []
-    if line and at != line:
-        warnings = [f"{cited.path}: the snippet is on line {at}, not on line {line}; {at} is kept"]
-    elif not line and len(found) > 1:
-        lines = ", ".join(map(str, found[:10]))
-        warnings = [f"{cited.path}: the snippet is on lines {lines}; {at} is kept"]
-    return replace(cited, line=at), warnings
-
-
-def _with_neighbours(cited: Citation, source: Source) -> Citation:
-    """Keep what tells a snippet from others like it: the lines around it, and where it belongs."""
-    wanted = lines_of(cited.snippet)
-    cited = Citation(cited.path, cited.line, cited.snippet)
-    if cited.line is None or not source.is_at(wanted, cited.line):
-        return cited
-    found = source.find(wanted)
-    before, after = source.around(cited.line, len(wanted))
-    several = len(found) > 1
-    alone = not (before or after)
+def _with_neighbors(citation: Citation, file: SourceFile) -> Citation:
+    """Return the citation with what tells it from equal lines, also after the file has changed."""
+    wanted = snippet_lines(citation.snippet)
+    found = file.find(wanted) if wanted else []
+    if citation.line is None or citation.line not in found:
+        return citation
+    before, after = file.neighbors(citation.line, len(wanted))
+    is_repeated = len(found) > 1
     return replace(
-        cited,
+        citation,
         before=before or None,
         after=after or None,
-        times=len(found) if several or alone else None,
-        nth=found.index(cited.line) + 1 if several else None,
-        within=source.within(cited.line) or None,
+        occurrences=len(found) if is_repeated or not (before or after) else None,
+        occurrence=found.index(citation.line) + 1 if is_repeated else None,
     )

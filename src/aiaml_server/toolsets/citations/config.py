@@ -4,146 +4,128 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular
-from aiaml_server.toolsets.citations.failures import InvalidConfig, MalformedMemory
-from aiaml_server.toolsets.citations.frontmatter import read_map
-from aiaml_server.toolsets.citations.nodes import Node
-from aiaml_server.toolsets.keyed import Key, Keys, bool_key, int_key
+from aiaml_server.toolsets.citations.errors import InvalidConfig, MalformedMemory
+from aiaml_server.toolsets.citations.frontmatter import parse
 
-NAME = ".memory-config.yaml"
-DIRECTORY = "memories"
-CHROMA = ".chroma"
-_MAX_FILE = 64 * 1024  # bytes
-_MOST = 10_000
+CONFIG_NAME = ".memory-config.yaml"
+DEFAULT_DIRECTORY = "memories"
+_MAX_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True)
 class Config:
-    """The settings; each is a key of the file, with a dot for each level.
+    """The settings of one repository.
 
     Attributes:
-        directory: where the memories are, below the repository's top.
-        extension: what their files' names end with.
-        limit: how many memories a search gives that does not say.
-        shortest: the shortest word that a search compares, in characters.
-        index: what searches by meaning: nothing, `chroma` or `forgetful`.
-        chroma_directory: where Chroma keeps its files, below the repository's top.
-        chroma_collection: the collection's name.
-        forgetful: the address of the index server.
-        on_retrieval: whether citations are verified whenever a memory is given out.
-        stale_days: days after which a memory that was not verified is flagged.
-        depth: the most that a walk through the graph goes down.
+        directory: where the memories are, relative to the repository's top.
+        extension: the extension of memory files.
+        limit: the number of search results if the caller gives none.
+        min_keyword_length: the shortest word that a search compares, in characters.
+        index: the search index: null for none, `chroma` or `forgetful`.
+        chroma_directory: where Chroma keeps its files, relative to the repository's top.
+        chroma_collection: the name of the Chroma collection.
+        forgetful_endpoint: the address of the Forgetful server.
+        verify_on_retrieval: whether search and get verify what they return.
+        stale_days: days after which a memory that was not verified is overdue.
+        max_depth: the depth limit of graph traversals.
     """
 
-    directory: str = DIRECTORY
+    directory: str = DEFAULT_DIRECTORY
     extension: str = ".md"
     limit: int = 10
-    shortest: int = 3
-    index: str | None = None
-    chroma_directory: str = CHROMA
+    min_keyword_length: int = 3
+    index: str = "null"
+    chroma_directory: str = ".chroma"
     chroma_collection: str = "memories"
-    forgetful: str = "http://localhost:8020"
-    on_retrieval: bool = False
+    forgetful_endpoint: str = "http://localhost:8020"
+    verify_on_retrieval: bool = False
     stale_days: int = 30
-    depth: int = 5
+    max_depth: int = 5
 
 
-def _below(value: Any) -> bool:
-    """Say whether a value names a directory below the repository's top."""
-    if not isinstance(value, str) or re.search(r'[\\:*?"<>|\x00-\x1f]', value):
-        return False
-    # In hidden ones, such as `.github/workflows`, programs look for what they run.
-    parts = value.removeprefix(f"{CHROMA}/").split("/") if value != CHROMA else ()
-    return all(part and not part.lstrip(" ").startswith(".") for part in parts)
+# Programs run what hidden directories hold, such as .github/workflows, so they are refused.
+_FOLDER = r"[^\\:*?\"<>|\x00-\x1f./ ][^\\:*?\"<>|\x00-\x1f/]*"
+_DIRECTORY = rf"{_FOLDER}(?:/{_FOLDER})*"
+_NUMBER = r"[1-9][0-9]{0,3}|10000"
+_SWITCH = {"true": True, "false": False}
+# Each key with the field of `Config`, the pattern of its values, and the pattern in words.
+_KEYS = {
+    "storage.directory": ("directory", _DIRECTORY, "a directory in the repository, not hidden"),
+    "storage.file_extension": ("extension", r"\.md|\.markdown", ".md or .markdown"),
+    "search.default_limit": ("limit", _NUMBER, "a whole number from 1 to 10000"),
+    "search.min_keyword_length": ("min_keyword_length", _NUMBER, "a whole number from 1"),
+    "index.type": ("index", "null|chroma|forgetful", "null, chroma or forgetful"),
+    "index.chroma.persist_dir": (
+        "chroma_directory",
+        rf"\.chroma(?:/{_DIRECTORY})?|{_DIRECTORY}",
+        "a directory in the repository, not hidden except .chroma",
+    ),
+    "index.chroma.collection": (
+        "chroma_collection",
+        "[A-Za-z0-9][A-Za-z0-9._-]{1,510}[A-Za-z0-9]",
+        "a name of 3 or more letters",
+    ),
+    "index.forgetful.endpoint": (
+        "forgetful_endpoint",
+        r"https?://(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?/?",
+        "an address on this machine, such as http://localhost:8020",
+    ),
+    "verification.on_retrieval": ("verify_on_retrieval", "true|false", "true or false"),
+    "verification.stale_threshold_days": ("stale_days", _NUMBER, "a whole number from 1"),
+    "graph.max_traversal_depth": ("max_depth", f"0|{_NUMBER}", "a whole number from 0"),
+}
 
 
-def _matches(pattern: re.Pattern[str]) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
-
-
-_FOLDER = (_below, f"a directory below the repository's top, with slashes; not hidden but {CHROMA}")
-_KEYS = Keys(
-    {
-        "storage.directory": Key("directory", *_FOLDER),
-        "storage.file_extension": Key(
-            "extension", lambda value: value in (".md", ".markdown"), ".md or .markdown"
-        ),
-        "search.default_limit": int_key("limit", 1, _MOST),
-        "search.min_keyword_length": int_key("shortest", 1, _MOST),
-        "index.type": Key(
-            "index",
-            lambda value: value in (None, "chroma", "forgetful"),
-            "null, chroma or forgetful",
-        ),
-        "index.chroma.persist_dir": Key("chroma_directory", *_FOLDER),
-        "index.chroma.collection": Key(
-            "chroma_collection",
-            _matches(re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,510}[A-Za-z0-9]")),
-            "a name of 3 letters and more",
-        ),
-        "index.forgetful.endpoint": Key(
-            "forgetful",
-            _matches(
-                re.compile(r"https?://(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?/?")
-            ),
-            "an address on this machine without a path, such as http://localhost:8020",
-        ),
-        "verification.on_retrieval": bool_key("on_retrieval"),
-        "verification.stale_threshold_days": int_key("stale_days", 1, _MOST),
-        "graph.max_traversal_depth": int_key("depth", 0, _MOST),
-    }
-)
-
-
-def load(root: Path) -> Config:
+def load_config(root: Path) -> Config:
     """Return the settings of the repository with this top directory.
 
-    The file is looked for at the top, then among the memories.
+    The file is looked for at the top, then in the directory `memories`.
 
     Raises:
-        InvalidConfig: it is not as it must be; the sentence has the line.
+        InvalidConfig: it cannot be read, or has a wrong key or value.
     """
-    for place in (NAME, f"{DIRECTORY}/{NAME}"):
+    for name in (CONFIG_NAME, f"{DEFAULT_DIRECTORY}/{CONFIG_NAME}"):
         try:
-            data = read_regular(os.path.join(root, place), _MAX_FILE)  # noqa: PTH118
+            text = read_regular(os.fspath(root / name), _MAX_BYTES).decode("utf-8-sig")
+            return parse_config(text)
         except (FileNotFoundError, NotADirectoryError):
             continue
-        except (OSError, MalformedFile) as error:
-            raise InvalidConfig(f"{place}: {error}") from error
-        try:
-            return parse(data.decode("utf-8"))
-        except (MalformedMemory, UnicodeDecodeError) as error:
-            raise InvalidConfig(f"{place}: {error}") from error
+        except (OSError, ValueError, MalformedFile, MalformedMemory) as error:
+            raise InvalidConfig(f"{name}: {error}".replace("frontmatter", "file")) from error
     return Config()
 
 
-def parse(text: str) -> Config:
-    """Read the settings.
+def parse_config(text: str) -> Config:
+    """Return the settings that a file's text gives.
 
     Raises:
-        MalformedMemory: they are not as they must be; the sentence has the line.
+        ValueError: a key or a value is wrong.
+        MalformedMemory: it is not a YAML map.
     """
-    found: dict[str, Any] = {}
-    _collect("", read_map(text.removeprefix("\ufeff")), found)
-    return Config(**found)
+    settings: dict[str, Any] = {}
+    for key, value in _flatten(parse(text), "").items():
+        if key not in _KEYS:
+            raise ValueError(f"{key[:200]} is not a known key; there are {', '.join(_KEYS)}")
+        field, pattern, rule = _KEYS[key]
+        if not isinstance(value, str) or not re.fullmatch(pattern, value):
+            raise ValueError(f"{key} must be {rule}")
+        settings[field] = _SWITCH.get(value, int(value) if value.isdigit() else value)
+    return Config(**settings)
 
 
-def _collect(above: str, node: Node, found: dict[str, Any]) -> None:
-    for name, part in node.entries.items():
-        key = above + name
-        value = part.node.value
-        if not _KEYS.is_map(key):
-            try:
-                found[_KEYS.attribute(key, value)] = value
-            except ValueError as error:
-                raise MalformedMemory(f"line {part.node.line}: {error}") from None
-        elif isinstance(value, dict):
-            _collect(f"{key}.", part.node, found)
-        elif value is not None:
-            raise MalformedMemory(f"line {part.node.line}: {key} must be a map")
+def _flatten(fields: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Return nested maps as one, with dots in the keys. Empty sections are left out."""
+    flat: dict[str, Any] = {}
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            flat |= _flatten(value, f"{prefix}{name}.")
+        elif value or f"{prefix}{name}" in _KEYS:
+            flat[f"{prefix}{name}"] = value
+    return flat

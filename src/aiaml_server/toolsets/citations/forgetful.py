@@ -1,123 +1,121 @@
-"""An index on a server of this machine, by a protocol of five requests.
+"""The index of a Forgetful server (package `forgetful-ai`), asked through the MCP SDK.
 
-    GET    /health                                           200 where it is well
-    GET    /memories          {"memories": {id: digest}}     what it holds
-    PUT    /memories/ID       id, subject, content, tags, digest; it holds this from now on
-    DELETE /memories/ID                                      it holds it no more; 404 is as good
-    POST   /search            query, limit                   {"results": [{"id": …, "score": …}]}
-
-Bodies are JSON; a score is from 0 to 1, the best come first.
-
-A repository that came from somebody else could name the port of any program on this machine. So its
-settings alone have nothing asked: a person says, outside of it, which address may be.
+A repository could name any port of this machine, so its own configuration is not enough: the
+person must set AIAML_CITATIONS_FORGETFUL to the same address.
 """
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from http.client import HTTPException
-from math import isnan
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from urllib.error import HTTPError
-from urllib.parse import quote
-from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
-from aiaml_server.toolsets.citations import FORGETFUL
-from aiaml_server.toolsets.citations.failures import Unavailable
-from aiaml_server.toolsets.citations.indexes import MemoryIndex, Synced, digest
-from aiaml_server.toolsets.citations.model import Memory
-
-SECONDS = 5.0
-_MOST = 64 * 1024 * 1024  # bytes of an answer
-
-
-class _NoRedirect(HTTPRedirectHandler):
-    """Goes nowhere else: what is sent is the repository's."""
-
-    def redirect_request(self, *_args: Any, **_words: Any) -> None:
-        """Follow nothing."""
+from aiaml_server.toolsets.citations.errors import Unavailable
+from aiaml_server.toolsets.citations.index import MemoryIndex, text_digest
+from aiaml_server.toolsets.citations.models import Memory
 
 
 class ForgetfulIndex(MemoryIndex):
-    """The index that a server keeps."""
+    """Memories on a Forgetful server, told from others by a tag of this repository."""
 
     name = "forgetful"
 
-    def __init__(self, endpoint: str, *, allowed: str | None = None) -> None:
-        """Take the server's address, and the one that may be asked: this one, where None."""
+    def __init__(self, endpoint: str, allowed: str, repository: str) -> None:
+        """Take the server's address, the one that may be asked, and the repository's directory."""
         self._endpoint = endpoint.rstrip("/")
-        self._is_allowed = allowed is None or allowed.rstrip("/") == self._endpoint
-        self._opener = build_opener(ProxyHandler({}), _NoRedirect())
+        self._is_allowed = allowed.rstrip("/") == self._endpoint
+        self._tag = f"repository-{hashlib.sha256(repository.encode()).hexdigest()[:12]}"
 
-    def add(self, memory: Memory) -> None:
-        """Take in a memory, or its new text."""
-        body = {
-            "id": memory.id,
-            "subject": memory.subject,
-            "content": memory.content,
-            "tags": list(memory.tags),
-            "digest": digest(memory),
-        }
-        self._asked("PUT", f"/memories/{quote(memory.id)}", body)
+    def add(self, memories: Sequence[Memory]) -> None:
+        """Add memories, or replace their texts."""
+        self.remove([memory.id for memory in memories])
+        for memory in memories:
+            self._call(
+                "create_memory",
+                title=memory.subject,
+                content=memory.content[:2000],
+                context=f"the memory {memory.id} of a code base",
+                keywords=[],
+                tags=[self._tag, *memory.tags][:10],
+                importance=7,
+                source_files=[memory.id],
+                encoding_version=text_digest(memory),
+            )
 
-    def remove(self, memory_id: str) -> None:
-        """Take out a memory, if it is there."""
-        self._asked("DELETE", f"/memories/{quote(memory_id)}", missing=True)
+    def remove(self, ids: Sequence[str]) -> None:
+        """Mark memories as obsolete, which Forgetful never deletes."""
+        for entry in self._entries() if ids else ():
+            if entry["source_files"][0] in ids:
+                reason = "its file was changed or deleted"
+                self._call("mark_memory_obsolete", memory_id=entry["id"], reason=reason)
+
+    def digests(self) -> Mapping[str, str]:
+        """Return the digest of each memory that the server holds, by id."""
+        return {each["source_files"][0]: each["encoding_version"] for each in self._entries()}
 
     def search(self, query: str, limit: int) -> Sequence[tuple[str, float]]:
-        """Return the ids of the nearest memories, nearest first, with a likeness from 0 to 1."""
-        answer = self._asked("POST", "/search", {"query": query, "limit": limit})
-        try:
-            found = [(str(each["id"]), float(each["score"])) for each in answer["results"]]
-        except (KeyError, TypeError, ValueError) as error:
-            raise Unavailable(f"{self._endpoint}/search does not answer as agreed") from error
-        return [(name, min(max(score, 0.0), 1.0)) for name, score in found if not isnan(score)]
+        """Return ids with a likeness from 0 to 1, best first."""
+        context = "memories of this code base"
+        answer = self._call(
+            "query_memory", query=query, query_context=context, k=limit, include_links=False
+        )
+        likeness = {score["memory_id"]: score["similarity"] for score in answer["scores"]}
+        ours = [entry for entry in answer["primary_memories"] if self._tag in entry["tags"]]
+        return [(entry["source_files"][0], likeness.get(entry["id"]) or 0.0) for entry in ours]
 
     def health_check(self) -> bool:
-        """Say whether it answers."""
+        """Return whether the server answers."""
         try:
-            self._asked("GET", "/health")
+            self._call("get_current_user")
         except Unavailable:
             return False
         return True
 
-    def sync(self, memories: Mapping[str, Memory]) -> Synced:
-        """Hold exactly these memories, as they are."""
-        answer = self._asked("GET", "/memories")
-        held = answer.get("memories") if isinstance(answer, dict) else None
-        if not isinstance(held, dict):
-            raise Unavailable(f"{self._endpoint}/memories does not answer as agreed")
-        new = [each for each in memories.values() if held.get(each.id) != digest(each)]
-        gone = [each for each in held if each not in memories]
-        for memory in new:
-            self.add(memory)
-        for memory_id in gone:
-            self.remove(memory_id)
-        return Synced(self.name, len(memories), len(new), len(gone))
+    def _entries(self) -> list[dict[str, Any]]:
+        """Return the memories of this repository that the server holds."""
+        entries: list[dict[str, Any]] = []
+        while not len(entries) % 100:  # the most that Forgetful lists at once
+            page = self._call(
+                "get_recent_memories", limit=100, offset=len(entries), tags=[self._tag]
+            )["memories"]
+            if not page:
+                break
+            entries += page
+        return entries
 
-    def _asked(self, method: str, path: str, body: Any = None, *, missing: bool = False) -> Any:
-        """Send a request and return its JSON answer; None for none.
+    def _call(self, tool: str, **arguments: Any) -> Any:
+        """Call a tool of the server and return its answer.
 
         Raises:
-            Unavailable: nobody answers, or not with success; or nobody may be asked.
+            Unavailable: the server does not answer, or must not be asked.
         """
         if not self._is_allowed:
             raise Unavailable(
-                f"this repository names an index at {self._endpoint}; if that is your index server,"
-                f" set {FORGETFUL}={self._endpoint}"
+                f"this repository names an index at {self._endpoint}; if that is your Forgetful"
+                f" server, set AIAML_CITATIONS_FORGETFUL={self._endpoint}"
             )
-        data = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        request = Request(self._endpoint + path, data, headers, method=method)  # noqa: S310 (http)
         try:
-            with self._opener.open(request, timeout=SECONDS) as response:
-                text = response.read(_MOST)
-            return json.loads(text) if text.strip() and path != "/health" else None
-        except HTTPError as error:
-            error.close()
-            if missing and error.code == 404:
-                return None
-            raise Unavailable(f"{self._endpoint}{path} answers {error.code}") from error
-        except (OSError, HTTPException, ValueError, RecursionError) as error:
-            raise Unavailable(f"the index at {self._endpoint} does not answer: {error}") from error
+            given = {"tool_name": tool, "arguments": arguments}
+            return asyncio.run(asyncio.wait_for(self._execute(given), 10))
+        except Exception as error:  # the SDK and the network raise many kinds
+            cause = next(_causes(error))
+            raise Unavailable(f"Forgetful at {self._endpoint} does not answer: {cause}") from error
+
+    async def _execute(self, given: dict[str, Any]) -> Any:
+        from mcp import Client  # noqa: PLC0415 (only this index needs it)
+
+        async with Client(f"{self._endpoint}/mcp") as client:
+            result = await client.call_tool("execute_forgetful_tool", given)
+            text = "".join(getattr(block, "text", "") for block in result.content)
+            if result.is_error:
+                raise RuntimeError(text)
+            return json.loads(text)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield the errors in a group, which Python 3.11 has, or the error itself."""
+    for part in getattr(error, "exceptions", ()):
+        yield from _causes(part)
+    yield error

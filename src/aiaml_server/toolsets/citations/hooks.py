@@ -1,60 +1,45 @@
-"""What an agent is told around an edit: which memories cite the file, and which hold no more."""
+"""What an agent is told around an edit: the memories that cite the file, and which became stale."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
 
 from aiaml_server.toolset import HookInput
-from aiaml_server.toolsets.citations import REPOSITORY
-from aiaml_server.toolsets.citations.memories import MOST, Memories, find_root
-from aiaml_server.toolsets.citations.model import Citation, Memory
-from aiaml_server.toolsets.failures import shorten
+from aiaml_server.toolsets.citations.citing import relative_path
+from aiaml_server.toolsets.citations.service import MemoryService, find_repository
 
-_CONTENT = 200  # characters
-
-
-def before(given: HookInput) -> Iterator[str]:
-    """Yield the memories that cite a file, which is about to be edited."""
-    _, cited = _citing(given.directory, given.path)
-    for memory, lines in cited:
-        content = shorten(" ".join(memory.content.split()), _CONTENT)
-        yield f"{memory.id} cites this file ({lines}): {memory.subject}: {content}"
+_MAX_CONTENT = 200  # characters
+_MAX_MEMORIES = 20
 
 
-def after(given: HookInput) -> Iterator[str]:
-    """Yield the memories whose citation of a file, which was edited, no longer holds."""
-    memories, cited = _citing(given.directory, given.path)
-    results, _ = memories.verify_all([memory.id for memory, _ in cited[:MOST]])
+def before_edit(event: HookInput) -> list[str]:
+    """Return a line for each memory that cites the file that is about to be edited."""
+    memories, path = _open(event)
+    lines = []
+    for hit in memories.search(limit=_MAX_MEMORIES, paths=[path]).hits:
+        memory = hit.memory
+        cited = [str(citation) for citation in memory.citations if citation.path == path]
+        content = " ".join(memory.content.split())[:_MAX_CONTENT]
+        lines.append(f"{memory.id}: {memory.subject} (cites {', '.join(cited)}): {content}")
+    return lines
+
+
+def after_edit(event: HookInput) -> list[str]:
+    """Return a line for each memory whose citation of the edited file no longer holds."""
+    memories, path = _open(event)
+    results, _ = memories.verify_all(files=[path])
+    lines = []
     for result in results:
-        wrong = [
-            f"{'line ' if each.citation.line else ''}{_line(each.citation)}: {each.verdict}"
-            for each in result.stale
-            if (memories.root / each.citation.path) == _absolute(given.directory, given.path)
-        ]
-        if wrong:
-            remedy = "memory_get shows it; where it is no longer true, memory_save puts it right"
-            yield f"{result.memory.id} is stale ({'; '.join(wrong)}): {remedy}"
+        stale = [entry for entry in result.stale if entry.citation.path == path]
+        if stale:
+            verdicts = ", ".join(f"{entry.citation} {entry.verdict}" for entry in stale)
+            remedy = "memory_get shows it; if it is no longer true, correct it with memory_save"
+            lines.append(f"{result.memory.id}: {result.memory.subject}: {verdicts}. {remedy}")
+    return lines
 
 
-def _absolute(place: str, file: str) -> Path:
-    return Path(os.path.realpath(Path(place) / file))
-
-
-def _citing(place: str, file: str) -> tuple[Memories, list[tuple[Memory, str]]]:
-    """Return the repository's memories, and those that cite a file, each with the lines."""
-    given = os.environ.get(REPOSITORY)
-    root = find_root(given, None if given else Path(place))
-    memories = Memories(root, check_secrets=False)
-    wanted = _absolute(place, file)
-    found = []
-    for memory in memories.list().memories.values():
-        lines = [_line(each) for each in memory.citations if (root / each.path) == wanted]
-        if file and lines:
-            found.append((memory, ", ".join(lines)))
-    return memories, found
-
-
-def _line(citation: Citation) -> str:
-    return str(citation.line or "the whole file")
+def _open(event: HookInput) -> tuple[MemoryService, str]:
+    """Return the repository's memories and the path of the edited file in it."""
+    root = find_repository(os.environ.get("AIAML_CITATIONS_REPO"), event.directory)
+    path = relative_path(event.path, root, event.directory)
+    return MemoryService(root, check_secrets=False), path

@@ -1,14 +1,28 @@
-"""Which memories a question is about: the words that they share with it, the rarer the better."""
+"""Find memories by words: the words that a question shares with them, the rarer the better."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, lru_cache
+from importlib.resources import files
 from math import log
 from typing import NamedTuple
 
-from aiaml_server.toolsets.citations.model import Memory
-from aiaml_server.toolsets.citations.thesaurus import groups
-from aiaml_server.toolsets.citations.words import sharing, terms
+from aiaml_server.toolsets.citations.models import Memory
+
+_CITED_WEIGHT = 0.7  # of a word that is only in what a memory cites
+_CONTENT_WEIGHT = 0.98  # of a word that is not in the subject
+_SYNONYM_WEIGHT = 0.5
+_ENOUGH = 0.7  # a score at which the question is answered in its own words
+_MIN_SCORE = 0.1  # below which a memory shares what any other might
+_MIN_PREFIX = 4  # letters of a word that longer words may begin with
+_WORD = re.compile(r"[^\W_]+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SUFFIX = re.compile(
+    r"(?<=.{4})(?:ization|ations?|ingly|ments?|ions?)$"
+    r"|(?<=.{3})(?:ings?|edly|ies|ied|ers?|es|ed|ly|(?<!s)s|e|y)$"
+)
 
 
 class Hit(NamedTuple):
@@ -16,7 +30,7 @@ class Hit(NamedTuple):
 
     Attributes:
         memory: the memory.
-        score: from 0 to 1: the part of the question's weight that it shares.
+        score: from 0 to 1: the share of the question's weight that it has.
         superseded_by: the ids of the memories that supersede it.
     """
 
@@ -25,134 +39,123 @@ class Hit(NamedTuple):
     superseded_by: tuple[str, ...] = ()
 
 
-_ENOUGH = 0.7  # a score at which what was asked is found in its own words
-_CITED = 0.7  # what a word counts that is only in what a memory cites
-_NEARLY = 0.5  # what a word of nearly the same meaning counts
-_LEAST = 0.1  # the score below which a memory shares with a question what any other might
+def tokenize(text: str, min_length: int = 3) -> list[str]:
+    """Return the stems of a text's words, without stop words and shorter words.
 
-
-def rank(memories: Iterable[Memory], query: str, shortest: int = 3) -> list[tuple[Memory, float]]:
-    """Return the memories that share words with a question, best first, with their scores.
-
-    A word's weight is log(1 + memories / memories that have it), and that of a word in half a
-    memory where none has it. Where no memory has most of the weight, words that mean nearly the
-    same, and longer ones that begin with one, count as a half. What has the same score is ordered
-    by the words that it shares in its subject, then newest first, then by id.
+    With the default length, words of two letters count as well: CI, db, v2.
     """
-    asked = set(terms(query, shortest))
-    every = list(memories)
-    texts = list(map(_searched, every))
-    shares = sharing(asked, shortest)
-    shared = [
-        {**dict.fromkeys(shares(cited), _CITED), **dict.fromkeys(shares(text), 1.0)}
-        for text, cited in texts
-    ]
-    found = _scored(every, shared, asked)
-    if max((score for _, score in found), default=0.0) < _ENOUGH:
-        near = {word: groups().get(word, frozenset()) for word in asked}
-        nearly = sharing({each for others in near.values() for each in others}, shortest)
-        for words, both in zip(shared, texts, strict=True):
-            text = "\n".join(both)
-            others, lower = nearly(text), text.lower()
-            for word in asked - words.keys():
-                if near[word] & others or _begins_a_word(word, lower):
-                    words[word] = _NEARLY
-        found = _scored(every, shared, asked)
-    found.sort(key=lambda hit: hit[0].id)
-    found.sort(
-        key=lambda hit: (round(hit[1], 9), len(shares(hit[0].subject)), hit[0].created),
-        reverse=True,
-    )
+    shortest = 2 if min_length == 3 else min_length
+    stems = []
+    for word in _WORD.findall(text):
+        for part in {word, *_HUMP.split(word)}:
+            lower = part.lower()
+            if len(part) >= shortest and lower not in _stop_words():
+                stems.append(stem(lower))
+    return stems
+
+
+@lru_cache(100_000)
+def stem(word: str) -> str:
+    """Return a word without its English ending, so that its forms count as one."""
+    short = _SUFFIX.sub("", word)
+    is_doubled = len(short) > 3 and short[-1] == short[-2] and short[-1] not in "ls"
+    return short[:-1] if is_doubled else short
+
+
+def _read_data(name: str) -> str:
+    return files(__package__).joinpath(name).read_text("utf-8")
+
+
+@cache
+def _stop_words() -> frozenset[str]:
+    return frozenset(_read_data("stop_words.txt").split())
+
+
+@cache
+def synonyms() -> dict[str, set[str]]:
+    """Return for each stem the stems that mean nearly the same to people who write software."""
+    found: dict[str, set[str]] = {}
+    for line in _read_data("synonyms.txt").splitlines():
+        stems = {stem(word) for word in line.split()}
+        for word in stems:
+            found.setdefault(word, set()).update(stems)
     return found
 
 
-def _scored(
-    memories: Sequence[Memory], shared: Sequence[Mapping[str, float]], asked: Iterable[str]
-) -> list[tuple[Memory, float]]:
-    """Return the memories that share enough with a question, with their part of its weight."""
-    having = {word: sum(word in words for words in shared) for word in asked}
-    weight = {word: log(1 + len(memories) / (count or 0.5)) for word, count in having.items()}
-    total = sum(weight[word] for word in sorted(weight))
-    scores = [sum(weight[word] * words[word] for word in sorted(words)) for words in shared]
-    return [
-        (each, score / total)
-        for each, score in zip(memories, scores, strict=True)
-        if score > total * _LEAST
-    ]
+def rank(memories: Iterable[Memory], query: str, min_length: int = 3) -> list[tuple[Memory, float]]:
+    """Return the memories that share words with a question, best first, with scores.
+
+    A word weighs log(1 + memories / memories with the word). If no memory has most of the weight,
+    synonyms and words that begin with the word count half. Of equal scores, the newest is first.
+    """
+    asked = sorted(set(tokenize(query, min_length)))
+    candidates = sorted(memories, key=lambda memory: (memory.created, memory.id), reverse=True)
+    words = [_weighted_words(memory, min_length) for memory in candidates]
+    shared = [{word: found[word] for word in asked if word in found} for found in words]
+    scores = _scores(shared, asked)
+    if max(scores, default=0.0) < _ENOUGH:
+        for own, found in zip(shared, words, strict=True):
+            similar = [word for word in asked if word not in own and _has_similar(word, found)]
+            own.update(dict.fromkeys(similar, _SYNONYM_WEIGHT))
+        scores = _scores(shared, asked)
+    hits = [hit for hit in zip(candidates, scores, strict=True) if hit[1] > _MIN_SCORE]
+    return sorted(hits, key=lambda hit: -round(hit[1], 9))
 
 
-def _begins_a_word(stem: str, text: str) -> bool:
-    """Say whether a word of a text begins with a stem of some letters."""
-    at = text.find(stem) if len(stem) >= _TELLING else -1
-    while at > 0 and text[at - 1].isalnum():
-        at = text.find(stem, at + 1)
-    return at >= 0
+def _weighted_words(memory: Memory, min_length: int) -> dict[str, float]:
+    cited = [f"{citation.path} {citation.snippet or ''}" for citation in memory.citations]
+    words: dict[str, float] = {}
+    for text, weight in (
+        (" ".join(cited), _CITED_WEIGHT),
+        (" ".join([memory.content, *memory.tags]), _CONTENT_WEIGHT),
+        (memory.subject, 1.0),
+    ):
+        words |= dict.fromkeys(tokenize(text, min_length), weight)
+    return words
 
 
-_TELLING = 4  # letters
+def _scores(shared: Sequence[Mapping[str, float]], asked: Sequence[str]) -> list[float]:
+    weights = {}
+    for word in asked:
+        count = sum(word in words for words in shared)
+        weights[word] = log(1 + len(shared) / (count or 0.5))
+    total = sum(weights.values()) or 1.0
+    return [sum(weights[word] * words[word] for word in sorted(words)) / total for words in shared]
 
 
-def _searched(memory: Memory) -> tuple[str, str]:
-    """Return what a memory says, and what it cites."""
-    cited = [text for each in memory.citations for text in (each.path, each.snippet or "")]
-    return "\n".join([memory.subject, memory.content, *memory.tags]), "\n".join(cited)
+def _has_similar(word: str, words: Mapping[str, float]) -> bool:
+    if not words.keys().isdisjoint(synonyms().get(word, ())):
+        return True
+    return len(word) >= _MIN_PREFIX and any(other.startswith(word) for other in words)
 
 
-def merged(
-    ranked: list[tuple[Memory, float]],
-    near: Sequence[tuple[str, float]],
+def merge(
+    ranked: Sequence[tuple[Memory, float]],
+    semantic: Sequence[tuple[str, float]],
     memories: Mapping[str, Memory],
 ) -> list[tuple[Memory, float]]:
-    """Return what was found by words and by meaning, each memory and each text once, best first.
+    """Return what was found by words and by meaning, each text once, best first.
 
-    A score is the mean of both: the likeness counts from the least to the greatest that was found.
-    Where nothing was found by meaning, the order is that of the words.
+    If anything was found by meaning, a score is the mean of both.
     """
-    near = [(name, likeness) for name, likeness in near if name in memories]
-    if not near:
-        return ranked
-    least, most = (pick(likeness for _, likeness in near) for pick in (min, max))
-    scores = {each.id: score / 2 for each, score in ranked}
-    for name, likeness in near:
-        part = (likeness - least) / (most - least) if most > least else 1.0
-        scores[name] = scores.get(name, 0.0) + part / 2
-    found: dict[tuple[str, str], tuple[Memory, float]] = {}
-    for name, score in sorted(scores.items(), key=lambda each: (-each[1], each[0])):
-        found.setdefault((memories[name].subject, memories[name].content), (memories[name], score))
-    return list(found.values())
+    scores = {memory.id: score / 2 for memory, score in ranked}
+    for memory_id, likeness in semantic:
+        if memory_id in memories:
+            scores[memory_id] = scores.get(memory_id, 0.0) + likeness / 2
+    merged: dict[str, tuple[Memory, float]] = {}
+    for memory_id in sorted(scores, key=lambda key: -scores[key]):
+        memory = memories[memory_id]
+        merged.setdefault(memory.subject + memory.content, (memory, scores[memory_id]))
+    return list(merged.values()) if semantic else list(ranked)
 
 
-def successors(memories: Mapping[str, Memory]) -> dict[str, tuple[str, ...]]:
-    """Return for each superseded memory the ids of those that supersede it."""
-    found: dict[str, list[str]] = {}
-    for each in memories.values():
-        for link in each.links:
-            if link.type == "supersedes" and link.target != each.id:
-                found.setdefault(link.target, []).append(each.id)
-    return {target: tuple(sorted(set(by))) for target, by in found.items()}
-
-
-def arranged(
-    found: Iterable[tuple[Memory, float]], superseded: Mapping[str, tuple[str, ...]]
-) -> list[Hit]:
-    """Return hits in order, each superseded memory behind those of its successors that are hits."""
-    hits = {each.id: Hit(each, score, superseded.get(each.id, ())) for each, score in found}
-    done: dict[str, Hit] = {}
-    for first in hits:
-        waiting, seen = [first], {first}
-        while waiting:
-            top = waiting[-1]
-            newer = next(
-                (
-                    by
-                    for by in hits[top].superseded_by
-                    if by in hits and by not in seen and by not in done
-                ),
-                None,
-            )
-            if newer is None:
-                done.setdefault(waiting.pop(), hits[top])
-            else:
-                waiting.append(newer)
-                seen.add(newer)
-    return list(done.values())
+def mark_superseded(found: Iterable[tuple[Memory, float]], memories: Iterable[Memory]) -> list[Hit]:
+    """Return hits in order, with those last that another hit supersedes."""
+    newer: dict[str, list[str]] = {}
+    for memory in memories:
+        for link in memory.links:
+            if link.type == "supersedes" and link.target != memory.id:
+                newer.setdefault(link.target, []).append(memory.id)
+    hits = [Hit(memory, score, tuple(newer.get(memory.id, ()))) for memory, score in found]
+    ids = {hit.memory.id for hit in hits}
+    return sorted(hits, key=lambda hit: not ids.isdisjoint(hit.superseded_by))
