@@ -28,17 +28,11 @@ from typing import NamedTuple
 
 import corpus
 from aiaml_server.files import replace_atomic
-from aiaml_server.toolsets.citations import Citation, Link, Memories
-from aiaml_server.toolsets.citations.citing import recorded
-from aiaml_server.toolsets.citations.sources import Sources
-from aiaml_server.toolsets.citations.verify import (
-    AMBIGUOUS,
-    REFORMATTED,
-    RENAMED,
-    Checked,
-    check,
-)
-from aiaml_server.toolsets.citations.words import stem
+from aiaml_server.toolsets.citations import CheckedCitation, Citation, Link, MemoryService
+from aiaml_server.toolsets.citations.citing import build_citation
+from aiaml_server.toolsets.citations.search import stem
+from aiaml_server.toolsets.citations.sources import SourceTree
+from aiaml_server.toolsets.citations.verify import AMBIGUOUS, REFORMATTED, check_citation
 from run import beside, judged
 from toolsets import in_turn
 
@@ -48,24 +42,20 @@ VERSIONS = {
     "httpx": ("0.18.2", "0.21.3", "0.23.3", "0.25.2", "0.27.2"),
     "starlette": ("0.14.2", "0.20.4", "0.27.0", "0.37.2"),
     "attrs": ("19.3.0", "20.3.0", "21.4.0", "22.2.0", "23.2.0"),
-    "flask": ("0.12.5", "1.0.4", "1.1.4", "2.0.3", "2.3.3", "3.0.3"),
-    "jinja2": ("2.11.3", "3.0.3", "3.1.2", "3.1.5"),
-    "packaging": ("19.2", "20.9", "21.3", "23.2", "24.2"),
-    "pytest": ("6.2.5", "7.0.1", "7.4.4", "8.0.2", "8.3.4"),
     "rich": ("9.13.0", "10.16.2", "12.6.0", "13.3.5", "13.9.4"),
     "urllib3": ("1.24.3", "1.26.18", "2.0.7", "2.2.3"),
-    "werkzeug": ("0.16.1", "1.0.1", "2.0.3", "2.2.3", "3.0.4"),
 }
 WHO = ("-c", "user.name=Benchmark", "-c", "user.email=benchmark@example.org")
 LINES = 600  # of one history
 OF_A_FILE = 40
 SHORTEST = 10  # characters
+SECONDS = 3600.0  # for one history
 
 
 class Verdict(NamedTuple):
     """A line's verdict, and where git says that it is: `path`, line number; None for gone."""
 
-    checked: Checked
+    checked: CheckedCitation
     truth: tuple[str, int] | None
 
 
@@ -95,15 +85,15 @@ def still_there(repository: Path, first: str, last: str, path: str) -> dict[int,
 
 def cited(old: Path, path: str, chance: random.Random) -> list[Citation]:
     """Return citations of some lines of a file, as they are taken down."""
-    sources = Sources(old)
-    plain = sources.get(path).plain
+    tree = SourceTree(old, SECONDS)
+    plain = tree.get(path).normalized
     fit = [number for number, line in enumerate(plain, 1) if len(line) >= SHORTEST]
     counts = Counter(plain)
     chosen = chance.sample(fit, min(OF_A_FILE, len(fit)))
     unique = [number for number in chosen if counts[plain[number - 1]] == 1]
     repeated = [number for number in chosen if counts[plain[number - 1]] > 1]
     numbers = unique + repeated[: len(unique) // 4]
-    return [recorded(Citation(path, number), sources)[0] for number in numbers]
+    return [build_citation(Citation(path, number), tree)[0] for number in numbers]
 
 
 def check_out(repository: Path, commit: str, place: Path) -> None:
@@ -125,39 +115,35 @@ def verdicts(repository: Path, first: str, last: str) -> tuple[list[Verdict], fl
         check_out(repository, last, new)
         paths = sorted(each.relative_to(old).as_posix() for each in old.rglob("*.py"))
         chance.shuffle(paths)
-        sources = Sources(new)
+        tree = SourceTree(new, SECONDS)
         for path in paths:
             if len(found) >= LINES:
                 break
             lines = cited(old, path, chance)
             truth = still_there(repository, first, last, path)
             begun = process_time()
-            checked = [check(each, sources) for each in lines]
+            checked = [check_citation(each, tree) for each in lines]
             spent += process_time() - begun
             found += [Verdict(each, truth.get(each.citation.line or 0)) for each in checked]
     return found, spent
 
 
-def noticed(checked: Checked) -> bool:
-    """Say whether a line that git takes for gone is told to be another one, or set anew.
-
-    Or to have left its file, which is still there: `blame -M` follows no line into another one.
-    """
-    has_left = checked.verdict == RENAMED and bool(checked.note)
-    return checked.stale or checked.verdict == REFORMATTED or has_left
+def noticed(checked: CheckedCitation) -> bool:
+    """Return whether a line that git takes for gone is stale, or laid out differently."""
+    return checked.is_stale or checked.verdict == REFORMATTED
 
 
 def accuracy(found: list[Verdict]) -> dict[str, float]:
     """Return the figures: shares of what git says is gone, or still there."""
     gone = [each.checked for each in found if each.truth is None]
     alive = [each for each in found if each.truth is not None]
-    placed = [each for each in alive if each.checked.path]
-    right = sum((each.checked.path, each.checked.line) == each.truth for each in placed)
+    placed = [each for each in alive if len(each.checked.places) == 1]
+    right = sum(each.checked.places[0] == each.truth for each in placed)
     return {
         "lines": len(found),
         "gone": len(gone),
         "stale recall": round(sum(map(noticed, gone)) / len(gone), 4),
-        "false stale": round(sum(each.checked.stale for each in alive) / len(alive), 4),
+        "false stale": round(sum(each.checked.is_stale for each in alive) / len(alive), 4),
         "ambiguous": round(
             sum(each.checked.verdict == AMBIGUOUS for each in found) / len(found), 4
         ),
@@ -225,14 +211,14 @@ def row(name: str, figures: dict[str, float], each: float) -> str:
 WORDS = corpus.vocabulary()
 
 
-def filled(place: Path, count: int) -> Memories:
+def filled(place: Path, count: int) -> MemoryService:
     """Make a repository with memories that cite two lines each and link to others."""
     chance = random.Random(1)
     (place / ".git").mkdir(parents=True)
     for number in range(50):
         lines = [f"line_{number}_{each} = {chance.random()}" for each in range(400)]
         (place / f"file_{number}.py").write_text("\n".join(lines), encoding="utf-8")
-    memories = Memories(place)
+    memories = MemoryService(place)
     for number in range(count):
         text = " ".join(chance.choices(WORDS[:2_000], k=chance.randrange(40, 160)))
         cites = [
@@ -265,10 +251,10 @@ class Measured(NamedTuple):
     bare: float
 
 
-def as_new(place: Path) -> Memories:
+def as_new(place: Path) -> MemoryService:
     """Return a repository's memories with nothing known of them, as in a new process."""
     stem.cache_clear()
-    return Memories(place)
+    return MemoryService(place)
 
 
 def times(repeats: int) -> Iterator[Measured]:
@@ -277,7 +263,7 @@ def times(repeats: int) -> Iterator[Measured]:
     with tempfile.TemporaryDirectory(prefix="aiaml-bench-") as directory:
         place = Path(directory).resolve()
         memories = filled(place, count)
-        first = memories.list().memories["mem-0"]
+        first = memories.list_memories().memories["mem-0"]
 
         def compare(
             what: str, limit: float, ours: Callable[[], object], bare: Callable[[], object]
@@ -288,7 +274,7 @@ def times(repeats: int) -> Iterator[Measured]:
         question = f"what about the {WORDS[300]} and {WORDS[1_500]}?"
         label = f"search of {count:,} in a new process : reading and parsing them"
         yield compare(
-            label, 2, lambda: as_new(place).search(question), lambda: as_new(place).list()
+            label, 2, lambda: as_new(place).search(question), lambda: as_new(place).list_memories()
         )
         label = "the same : reading the files' bytes alone"
         yield compare(label, 10, lambda: as_new(place).search(question), partial(read_all, place))
@@ -300,7 +286,9 @@ def times(repeats: int) -> Iterator[Measured]:
         yield compare(
             label,
             20,  # of which two are asking git whether it ignores what is cited
-            lambda: memories.save(first.subject, f"{first.content} ", first.citations, id="mem-0"),
+            lambda: memories.save(
+                first.subject, f"{first.content} ", first.citations, memory_id="mem-0"
+            ),
             lambda: replace_atomic(place / "bare.md", text, 0o644),
         )
         label = "verify one, with two citations : reading its three files"
@@ -317,7 +305,10 @@ def times(repeats: int) -> Iterator[Measured]:
             label,
             8,  # of which two are looking for secrets, 0.1 s for a megabyte
             lambda: as_new(place).verify_all(),
-            lambda: (as_new(place).list(), [each.read_text() for each in place.glob("*.py")]),
+            lambda: (
+                as_new(place).list_memories(),
+                [each.read_text() for each in place.glob("*.py")],
+            ),
         )
     with tempfile.TemporaryDirectory(prefix="aiaml-bench-") as directory:
         place = Path(directory).resolve()
@@ -327,7 +318,7 @@ def times(repeats: int) -> Iterator[Measured]:
             label,
             2,
             lambda: as_new(place).traverse("mem-0", 3),
-            lambda: as_new(place).list(),
+            lambda: as_new(place).list_memories(),
         )
 
 

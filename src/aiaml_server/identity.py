@@ -14,12 +14,10 @@ import os
 import re
 import secrets
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
-
-import platformdirs
 
 from aiaml_server.errors import InvalidSetting, MalformedFile, NoStateDirectory, UnsafePath
 from aiaml_server.files import Lock, make_own_directory, read_own, read_regular, replace_atomic
@@ -74,7 +72,7 @@ def state_directory() -> Path:
     Raises:
         NoStateDirectory: this user has none.
     """
-    return _user_directory(platformdirs.user_state_path)
+    return _user_directory("user_state_path")
 
 
 def make_state_directory() -> Path:
@@ -98,12 +96,17 @@ def cache_directory() -> Path:
     Raises:
         NoStateDirectory: this user has none.
     """
-    return _user_directory(platformdirs.user_cache_path)
+    return _user_directory("user_cache_path")
 
 
-def _user_directory(find: Callable[..., Path]) -> Path:
+def _user_directory(kind: str) -> Path:
     try:
-        path = find(_PROGRAM, appauthor=False)
+        # Imported here because `citations` verifies with the standard library alone.
+        import platformdirs  # noqa: PLC0415
+
+        path: Path = getattr(platformdirs, kind)(_PROGRAM, appauthor=False)
+    except ImportError as error:
+        raise NoStateDirectory("platformdirs is not installed") from error
     except RuntimeError as error:
         raise NoStateDirectory("there is no home directory") from error
     if not path.is_absolute():

@@ -9,10 +9,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from aiaml_server.toolsets.citations import Memories
+from aiaml_server.toolsets.citations import MemoryService
 from aiaml_server.toolsets.citations.chroma import ChromaIndex
-from aiaml_server.toolsets.citations.failures import Unavailable
-from aiaml_server.toolsets.citations.indexes import NullIndex
+from aiaml_server.toolsets.citations.errors import Unavailable
 
 MEANINGS = (("money", "price", "cents", "euros"), ("car", "automobile", "vehicle"), ("tea",))
 
@@ -28,25 +27,9 @@ def embed(texts: Sequence[str]) -> list[list[float]]:
     return found
 
 
-def opened(root: Path) -> Memories:
+def opened(root: Path) -> MemoryService:
     """Open the memories with the stand-in for a model."""
-    return Memories(root, ChromaIndex(root / ".chroma", "memories", embed))
-
-
-def with_a_real_model(root: Path) -> None:
-    """Find by the model of the toolset `semantic`; vectors of another model do not stay."""
-    opened(root).save("Tea", "a pot of tea")
-    memories = Memories(root, ChromaIndex(root / ".chroma", "memories"))
-    seen: dict[str, object] = {"sync": vars(memories.sync_index())}
-    memories.save("Deploying", "The new release is rolled out to the servers every Tuesday")
-    memories.save("Lunch", "The cafeteria closes at two in the afternoon")
-    memories.save("Money", "Amounts are kept as whole cents")
-    for question in ("when does the canteen shut?", "when do we ship?", "which currency unit?"):
-        seen[question] = memories.search(question).hits[0].memory.subject
-    by_words = Memories(root, NullIndex()).search("when does the canteen shut?")
-    words = [hit.memory.subject for hit in by_words.hits]
-    seen["not by words"] = words
-    sys.stdout.write(json.dumps(seen))
+    return MemoryService(root, ChromaIndex(root / ".chroma", "memories", embed))
 
 
 def main(root: Path) -> None:
@@ -59,7 +42,7 @@ def main(root: Path) -> None:
     car = memories.save("Car", "the automobile").id
     memories.save("Prices", "in cents")
     seen["by meaning"] = memories.search("vehicle").hits[0].memory.id == car
-    seen["not by words"] = [hit.memory.id for hit in Memories(root).search("vehicle").hits]
+    seen["not by words"] = [hit.memory.id for hit in MemoryService(root).search("vehicle").hits]
     both = memories.search("automobile price").hits
     seen["once each"] = len(both) == len({hit.memory.id for hit in both}) == 2
     seen["scores"] = all(0 <= hit.score <= 1 for hit in both)
@@ -84,7 +67,4 @@ def main(root: Path) -> None:
     sys.stdout.write(json.dumps(seen))
 
 
-if sys.argv[2:] == ["model"]:
-    with_a_real_model(Path(sys.argv[1]))
-else:
-    main(Path(sys.argv[1]))
+main(Path(sys.argv[1]))

@@ -325,15 +325,9 @@ def test_a_text_outlives_ctrl_c_after_the_editor(home: Path, tmp_path: Path) -> 
 
 @pytest.fixture
 def code(home: Path) -> Path:
-    """A repository with a memory that cites a line."""
+    """A repository."""
     repo = home / "code"
     subprocess.run(["git", "init", "--quiet", str(repo)], check=True)
-    line = "return sum(each.price for each in order.entries if not each.cancelled)  # in cents"
-    (repo / "prices.py").write_text(f"{line}\n")
-    save = ("citations", "save", "Prices are in cents, also those of cancelled orders")
-    words = (*AIAML, *save, "--cite", "prices.py:1", "--content", "x " * 60, "--repo", str(repo))
-    subprocess.run(words, check=True, env=environment(home), capture_output=True)
-    (repo / "prices.py").write_text(line.replace("cents", "euros"))
     return repo
 
 
@@ -342,8 +336,7 @@ def code(home: Path) -> Path:
 @pytest.mark.parametrize(
     "verb",
     [
-        "citations list", "citations search prices", "citations verify", "citations get",
-        "citations graph", "sessions check", "compartments show", "compartments stats",
+        "sessions check", "compartments show", "compartments stats",
         "status", "stats", "show 0a1b", "install --list",
     ],
 )  # fmt: skip
@@ -351,10 +344,7 @@ def test_lines_break_between_words(home: Path, code: Path, verb: str, columns: i
     """At any width, so that each word of what is piped stands there whole."""
     words = verb.split()
     env = {"COLUMNS": str(columns), "AIAML_COMPARTMENTS_FILE": str(code / "entries.json")}
-    if words[0] == "citations":
-        memory = next(code.glob("memories/mem-*.md")).stem
-        words += [memory] * (words[1] == "get") + ["--repo", str(code)]
-    elif words[0] == "compartments":
+    if words[0] == "compartments":
         fill = [sys.executable, str(HERE / "compartments.py"), env["AIAML_COMPARTMENTS_FILE"]]
         subprocess.run(fill, check=True, capture_output=True)
     elif words[0] == "sessions":
@@ -387,9 +377,7 @@ def test_the_demo_breaks_between_words(home: Path) -> None:
 
 
 @pytest.mark.gate_cases(2)
-@pytest.mark.parametrize(
-    "words", ["--help", "import --help", "search --help", "citations graph --help"]
-)
+@pytest.mark.parametrize("words", ["--help", "import --help", "search --help"])
 def test_help_breaks_between_words(home: Path, words: str) -> None:
     """Examples, tables and options as well, on a narrow terminal; piped, an example is one line."""
     env = {**environment(home), "COLUMNS": "100"}
@@ -401,21 +389,3 @@ def test_help_breaks_between_words(home: Path, words: str) -> None:
     said = piped.stdout.decode()
     assert max(map(len, said.splitlines())) > 40
     assert re.sub("[|]\\s+", "|", shown).split() == said.split()
-
-
-@pytest.mark.parametrize("command", [("-m", "aiaml_server", "citations"),
-                                     ("-m", "aiaml_server.toolsets.citations")])  # fmt: skip
-@pytest.mark.parametrize(("answer", "code_", "left"), [("y\n", 0, 0), ("n\n", 1, 1)])
-def test_deleting_a_citing_memory_asks(
-    home: Path, code: Path, command: tuple[str, ...], answer: str, code_: int, left: int
-) -> None:
-    """Only yes deletes; what is meant is shown before."""
-    (memory,) = code.glob("memories/mem-*.md")
-    words = ("delete", memory.stem, "--repo", str(code))
-    terminal = Terminal(home, sys.executable, *command, *words)
-    terminal.read_until("[y/N]")
-    assert "Prices are in cents" in terminal.seen
-    terminal.type(answer)
-    assert terminal.code() == code_
-    assert len([*code.glob("memories/mem-*.md")]) == left
-    assert ("restore" in terminal.seen) == (not left)

@@ -9,7 +9,7 @@ import pytest
 from paths import ROOT, TESTS
 
 DOCS = ROOT / "docs"
-TABLES = ["specification.md", "toolsets/citations-tests.md"]
+TABLES = ["specification.md", "specification-citations.md"]
 
 
 @pytest.mark.slow

@@ -23,7 +23,6 @@ from test_stdio import INITIALIZE, MODERN, line, tool_call
 from typing_extensions import Self
 
 from aiaml_server import Memory
-from aiaml_server.cli import copying
 from aiaml_server.format.memory import format as format_of
 from aiaml_server.identity import cache_directory
 from aiaml_server.server import greeting
@@ -385,22 +384,6 @@ def test_settings_change_no_answer(name: str) -> None:
     assert said(resolve_name(one.build)(one.read_settings({}))) == said(
         resolve_name(one.build)(one.read_settings(ODD))
     )
-
-
-@pytest.mark.slow
-def test_greeting_is_that_of_the_tools_that_are_served(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A setting that says which tools are served has a copy of its own."""
-    one = [manifest("citations")]
-    for value in ("", "all"):
-        monkeypatch.setenv("AIAML_CITATIONS_TOOLS", value)
-        words = [sys.executable, "-m", "aiaml_server.cli.copying", "citations"]
-        subprocess.run(words, cwd=tmp_path, check=True)
-        copy = copying.copy_of(one)
-        assert copy
-        lists = [text for place, text in copy.known.items() if place.startswith("tools/list")]
-        assert {text.count('"inputSchema"') for text in lists} == {10 if value else 4}
 
 
 def said(toolset: Toolset) -> object:

@@ -21,7 +21,7 @@ from aiaml_server.server.hooks import telling
 from aiaml_server.server.hooks.hosts import Said, project
 from aiaml_server.storage.derived import folder
 from aiaml_server.storage.store import Store
-from aiaml_server.toolsets.citations import Citation, Memories
+from aiaml_server.toolsets.citations import Citation, MemoryService
 from aiaml_server.toolsets.sessions.service import AgentMemory
 from machine import git
 from printed import printed
@@ -340,28 +340,14 @@ def test_hook_citations_around_an_edit(repository: Path) -> None:
     prices = repository / "prices.py"
     prices.write_text("import money\n\nPRICES = money.in_cents(catalogue)\n", encoding="utf-8")
     (repository / "other.py").write_text("x = 1\n", encoding="utf-8")
-    memories = Memories(repository)
+    memories = MemoryService(repository)
     saved = memories.save("Prices are in cents", "**Fact**: cents", [Citation("prices.py", 3)])
     edit = {"tool_name": "Edit", "tool_input": {"file_path": str(prices)}}
     (line,) = told_by("citations", repository, "PreToolUse", **edit)
-    assert line.startswith(f"{saved.id} cites this file (3): ")
+    assert line.startswith(f"{saved.id}: Prices are in cents (cites prices.py:3): ")
     assert told_by("citations", repository, "PostToolUse", **edit) == []
     prices.write_text("import money\n\nPRICES = money.in_euros(catalogue)\n", encoding="utf-8")
     (line,) = told_by("citations", repository, "PostToolUse", **edit)
-    assert line.startswith(f"{saved.id} is stale (line 3: changed)")
+    assert line.startswith(f"{saved.id}: Prices are in cents: prices.py:3 changed. ")
     other = {"tool_name": "Edit", "tool_input": {"file_path": str(repository / "other.py")}}
     assert told_by("citations", repository, "PreToolUse", **other) == []
-
-
-def test_hook_citations_of_a_whole_file(repository: Path) -> None:
-    """A citation without a line is told as one of the file."""
-    prices = repository / "prices.py"
-    prices.write_text("PRICES = []\n", encoding="utf-8")
-    memories = Memories(repository)
-    saved = memories.save("Prices are in cents", "**Fact**: cents", [Citation("prices.py")])
-    edit = {"tool_name": "Edit", "tool_input": {"file_path": str(prices)}}
-    (line,) = told_by("citations", repository, "PreToolUse", **edit)
-    assert line.startswith(f"{saved.id} cites this file (the whole file): ")
-    prices.unlink()
-    (line,) = told_by("citations", repository, "PostToolUse", **edit)
-    assert line.startswith(f"{saved.id} is stale (the whole file: missing)")

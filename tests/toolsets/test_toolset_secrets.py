@@ -12,7 +12,7 @@ import pytest
 from test_cli import run
 
 from aiaml_server import toolsets
-from aiaml_server.toolsets.citations import Citation, Memories
+from aiaml_server.toolsets.citations import Citation, MemoryService
 from aiaml_server.toolsets.compartments import Compartments
 from aiaml_server.toolsets.sessions.service import AgentMemory
 from aiaml_server.toolsets.warning import secret_warning
@@ -159,17 +159,14 @@ def test_sessions_check_reports_a_secret(stores: Any, repo: Path) -> None:
 def test_citations_verify_reports_a_secret(stores: Any, repo: Path) -> None:
     """In words, in JSON and as GitHub shows it; a memory without one is in order."""
     stores("citations", f"the token is {TOKEN}")
-    Memories(repo).save("Prices", "**Fact**: x", [Citation("prices.py", 2)])
+    MemoryService(repo).save("Prices", "**Fact**: x", [Citation("prices.py", 2)])
     where = ("citations", "verify", "--repo", str(repo))
     plain, as_json = run(*where), run(*where, "--json")
     on_github = run(*where, "--format", "github")
     assert {each.returncode for each in (plain, as_json, on_github)} == {1}
     assert plain.stdout.count("seems to hold a GitHub token") == 1
-    (found,) = (each for each in json.loads(as_json.stdout)["memories"] if "leak" in each)
-    path, line = found["path"], found["leak"]["line"]
-    assert TOKEN in (repo / path).read_text("utf-8").splitlines()[line - 1]
-    assert f"{path}:{line}: seems to hold a GitHub token" in plain.stdout
-    assert f"file={path},title=secret::line {line}" in on_github.stdout
+    (found,) = (each for each in json.loads(as_json.stdout)["memories"] if each["problem"])
+    assert f"file={found['path']},title=problem::seems to hold" in on_github.stdout
     assert TOKEN not in plain.stdout + on_github.stdout
     assert run(*where, AIAML_CHECK_SECRETS="false").returncode == 0
 

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from aiaml_server.toolsets.citations import Citation, Link, Memories
+from aiaml_server.toolsets.citations import Citation, Link, MemoryService
 
 CODE = (
     "def price(order):\n    return sum(order)  # in cents\n\n\ndef vat(order):\n    return 0.19\n"
@@ -11,7 +11,7 @@ CODE = (
 
 root = Path(sys.argv[1])
 (root / "prices.py").write_text(CODE, encoding="utf-8")
-memories = Memories(root)
+memories = MemoryService(root)
 content = (
     "**Fact**: `price()` returns cents.\n\n**Reasoning**: Rounding euros lost money twice.\n\n"
     "**Action**: Divide by 100 only where a price is shown."

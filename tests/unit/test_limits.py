@@ -62,13 +62,6 @@ def git_directory(place: Path) -> None:
     (place / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
 
 
-def citations(place: Path) -> object:
-    """List the memories of a repository."""
-    from aiaml_server.toolsets.citations.memories import Memories
-
-    return Memories(place).list()
-
-
 def compartments(place: Path) -> object:
     """Open the file of the entries."""
     from aiaml_server.toolsets.compartments import Compartments
@@ -81,8 +74,6 @@ def compartments(place: Path) -> object:
     ("name", "size", "read", "limit"),
     [
         ("entries.json", 5 * MIB, compartments, "larger than 5 MiB"),
-        (".memory-config.yaml", 64 * KIB, citations, "larger than 64 KiB"),
-        ("memories/mem-a-12345678.md", 64 * KIB, citations, "longer than 64 KiB"),
     ],
 )
 def test_a_file_of_a_toolset_that_is_too_large_is_named(
@@ -111,17 +102,6 @@ def test_compartments_write_no_more_than_they_read(tmp_path: Path) -> None:
             memory.save("session", "x" * 5 * MIB)
         assert path.read_bytes() == before
         assert memory.get("session").total == 1
-
-
-def test_citations_write_no_longer_head_than_they_read(tmp_path: Path) -> None:
-    """Tags that would make a memory unreadable are refused, and nothing is written."""
-    from aiaml_server.toolsets.citations.failures import InvalidInput
-    from aiaml_server.toolsets.citations.memories import Memories
-
-    git_directory(tmp_path)
-    with pytest.raises(InvalidInput, match="the frontmatter is longer than 64 KiB"):
-        Memories(tmp_path).save("s", "Fact: x.", [], [], [f"tag{n:090}" for n in range(1000)])
-    assert not list(tmp_path.rglob("mem-*"))
 
 
 # --- a frontmatter --------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from aiaml_server.toolsets.citations import Citation, Memories
+from aiaml_server.toolsets.citations import Citation, MemoryService
 from aiaml_server.toolsets.sessions.service import AgentMemory
 from environments import ROOT, UV
 from machine import git
@@ -107,7 +107,7 @@ def test_pre_commit_lets_no_stale_memory_in(shop: Path, home: Path) -> None:
     text = config.read_text("utf-8").replace("aiaml-sessions-check", "aiaml-citations-verify")
     config.write_text(text, "utf-8")
     (shop / "prices.py").write_text("price = 1\n")
-    Memories(shop).save("One price", "text", [Citation("prices.py", 1)])
+    MemoryService(shop).save("One price", "text", [Citation("prices.py", 1)])
     git(shop, "add", "--all")
     done = run(shop, home)
     assert done.returncode == 0 and "Passed" in done.stdout, done.stdout + done.stderr

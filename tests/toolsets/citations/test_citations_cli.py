@@ -1,0 +1,269 @@
+"""The command line of `citations`, for people, hooks and CI; also on the standard library alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from unittest import mock
+
+import pytest
+import yaml
+from shop import BARE, CODE, FACT, FULL, SCRIPT, commit, make_shop, run, save, write
+
+from aiaml_server.toolset import HookInput
+from aiaml_server.toolsets.citations import MemoryService, cli, hooks
+from machine import git
+from paths import ROOT
+
+STALE = "def price(order):\n    return max(order)\n"
+SINGLE_QUOTED = "---\nid: mem-single\nsubject: 'in other YAML'\n---\nx\n"
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with a memory, in which the test works."""
+    path = make_shop(tmp_path / "shop with space")
+    save(path, "prices.py:2")
+    monkeypatch.chdir(path)
+    return path
+
+
+def call(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    """Run a command in this process; return its exit code and what it prints."""
+    code = cli.main(words)
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def test_each_command(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What it prints, as text and as JSON."""
+    (memory_id,) = MemoryService(shop).store.ids()
+    words = ("--cite", "prices.py:1-2", "--link", f"supersedes:{memory_id}", "--tag", "t")
+    code, out, err = call(capsys, "save", "Newer", "--content", "**Fact**: x", *words)
+    assert (code, out[:15]) == (0, "saved memories/") and "lacks **Action**" in err
+    newer = out.split("/")[1].removesuffix(".md\n")
+    assert call(capsys, "save", "--id", newer, "--tag", "u", "--json")[1].startswith("{")
+    for line, part in (
+        (f"get {newer}", "**Fact**: x"),
+        ("list", f"{memory_id}  Prices are in cents"),
+        ("list --tag u", newer),
+        ("search cents", f"{memory_id}  Prices are in cents  ("),
+        ("search --path prices.py", f"superseded by {newer}"),
+        ("search --verify --limit 1 newer", newer),
+        ("graph", newer),
+        (f"graph {newer} --depth 1 --type supersedes", f"{newer} -> supersedes {memory_id}"),
+        ("verify", ""),
+        ("sync-index", "none: 2 memories"),
+        (f"delete {newer} --yes", f"deleted memories/{newer}.md"),
+    ):
+        code, out, _ = call(capsys, *line.split())
+        assert code == 0 and part in out, line
+        if not line.startswith("delete"):
+            assert json.loads(call(capsys, *line.split(), "--json")[1]) is not None
+    for line, code, part in (
+        ("search zebra", 1, "no memory was found"),
+        ("get mem-none", 1, "there is no memory mem-none"),
+        (f"delete {memory_id}", 2, "--yes deletes"),
+        ("save x --link nowhere", 2, "missing or wrong"),
+        ("nonsense", 2, "invalid choice"),
+        ("--repo /nowhere list", 2, "usage"),
+    ):
+        assert (
+            call(capsys, *line.split(), *(["--content", FACT] if "save" in line else []))[0] == code
+        )
+        assert (
+            part in call(capsys, *line.split(), *(["--content", FACT] if "save" in line else []))[2]
+        )
+    assert call(capsys, "--help")[0] == call(capsys, "verify", "--help")[0] == 0
+    with mock.patch.object(MemoryService, "verify_all", None):
+        assert call(capsys, "verify")[0] == 2  # a fault of the program is no verdict
+
+
+def test_a_path_may_be_relative_to_the_working_directory(
+    shop: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or to the top, or absolute."""
+    write(shop, "lib/a.py", "x = 1\n")
+    monkeypatch.chdir(shop / "lib")
+    for place in ("a.py:1", "lib/a.py#L1", f"{shop}/lib/a.py:1"):
+        assert (
+            call(capsys, "save", f"About {place[-9:]}", "--content", FACT, "--cite", place)[0] == 0
+        )
+    assert call(capsys, "search", "--path", "a.py")[1].count("mem-about") == 3
+
+
+def test_verify_with_files_blames_this_change_and_no_other(
+    shop: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only memories that cite the files, or are the files; a broken one elsewhere is no matter."""
+    write(shop, "tea.py", "pot = 1\n")
+    tea = save(shop, "tea.py:1", subject="Tea")
+    write(shop, "prices.py", STALE)
+    write(shop, "memories/mem-bad.md", "bad\n")
+    for words, expected in (
+        (("tea.py",), 0),
+        ((f"memories/{tea}.md", "other.txt"), 0),
+        ((tea,), 0),
+        (("tea.py", "prices.py"), 1),
+        (("memories/mem-bad.md",), 2),
+        ((), 2),
+    ):
+        assert call(capsys, "verify", *words)[0] == expected, words
+    _, out, err = call(capsys, "verify", "prices.py")
+    assert "prices.py:2 changed" in out and "says: Prices are in cents." in out
+    assert "closest line is 2" in out and "1 verified, 1 stale" in err
+
+
+def test_verify_updates_lines_and_times(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where code has moved, or its file was renamed; the rest of the file stays."""
+    (memory_id,) = MemoryService(shop).store.ids()
+    file = shop / "memories" / f"{memory_id}.md"
+    text = file.read_text("utf-8").replace("tags: []", "tags: []\nowner: Ada # stays")
+    file.write_text(text, "utf-8")
+    (shop / "prices.py").unlink()
+    write(shop, "lib/prices.py", f"\n\n{CODE}")
+    git(shop, "add", "--all")
+    code, out, err = call(capsys, "verify", "--update")
+    assert code == 0 and "renamed, today lib/prices.py:4" in out and "1 updated" in err
+    (citation,) = MemoryService(shop).get(memory_id).citations
+    assert str(citation) == "lib/prices.py:4"
+    assert "owner: Ada # stays" in file.read_text("utf-8")
+    assert call(capsys, "verify")[1] == ""
+
+
+def three_states(shop: Path, words: Sequence[str], **variables: str) -> None:
+    """See that a command exits with 0, 1 and 2, and says why."""
+    assert run(words, shop, **variables).returncode == 0
+    write(shop, "prices.py", STALE)
+    done = run(words, shop, **variables)
+    assert done.returncode == 1 and "prices.py:2" in done.stdout, done.stderr
+    write(shop, "memories/mem-bad.md", "bad\n")
+    done = run(words, shop, **variables)
+    assert done.returncode == 2 and "mem-bad.md: line 1" in done.stdout, done.stderr
+
+
+def test_the_standard_library_is_enough(shop: Path) -> None:
+    """For files in canonical form; others are named as not read, and `verify` is never 0."""
+    (memory_id,) = MemoryService(shop).store.ids()
+    for line in ("list", "search cents", f"get {memory_id}", "verify", "verify prices.py", "graph"):
+        assert run([*BARE, *line.split()], shop).returncode == 0, line
+    write(shop, "memories/mem-single.md", SINGLE_QUOTED)
+    for words in ((), ("other.py",)):
+        done = run([*BARE, "verify", *words], shop)
+        assert done.returncode == 2 and "not in canonical form" in done.stdout
+    assert "mem-single.md" in run([*BARE, "list"], shop).stderr
+    assert run([*FULL, "verify"], shop).returncode == 0
+    (shop / "memories" / "mem-single.md").unlink()
+    three_states(shop, [*BARE, "verify"])
+    code = "import sys, runpy; sys.version_info = (3, 9)"
+    code += "; runpy.run_path(sys.argv[1], run_name='__main__')"
+    done = run([sys.executable, "-c", code, str(SCRIPT)], shop)
+    assert (done.returncode, done.stderr) == (2, "this needs Python 3.10 or later\n")
+
+
+def test_the_hook_of_pre_commit(shop: Path) -> None:
+    """Its entry, run as pre-commit runs a script: with the files of the commit."""
+    text = (ROOT / ".pre-commit-hooks.yaml").read_text("utf-8")
+    (hook,) = (each for each in yaml.safe_load(text) if each["id"] == "aiaml-citations-verify")
+    assert hook["language"] == "script" and hook["require_serial"]
+    program, *words = shlex.split(hook["entry"])
+    assert os.name == "nt" or os.access(ROOT / program, os.X_OK)
+    words = [sys.executable, str(ROOT / program), *words]
+    write(shop, "prices.py", STALE)
+    assert run([*words, "README.md"], shop).returncode == 0
+    assert run([*words, "README.md", "prices.py"], shop).returncode == 1
+
+
+@pytest.mark.slow
+def test_a_commit_hook_in_a_real_clone(shop: Path, tmp_path: Path) -> None:
+    """Git refuses the commit that makes a memory stale, and no other."""
+    commit(shop)
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "--quiet", str(shop), str(clone))
+    script = (
+        f"#!/bin/sh\ngit diff --cached --name-only -z | xargs -0 {shlex.join([*BARE, 'verify'])}\n"
+    )
+    write(clone, ".git/hooks/pre-commit", script)
+    (clone / ".git/hooks/pre-commit").chmod(0o755)
+    write(clone, "README.md", "fine\n")
+    commit(clone)
+    write(clone, "prices.py", STALE)
+    with pytest.raises(AssertionError, match=r"prices\.py:2 changed"):
+        commit(clone)
+
+
+def test_the_action(shop: Path) -> None:
+    """Its step, as GitHub runs it: annotations and the exit code, no input is run as code."""
+    bash = shutil.which("bash")
+    if not bash:
+        pytest.skip("the action's shell is bash")
+    action = yaml.safe_load((ROOT / "actions/citations/action.yml").read_text("utf-8"))
+    (step,) = action["runs"]["steps"]
+    assert "${{" not in step["run"]
+    assert set(step["env"]) == {name.upper() for name in action["inputs"]}
+    variables = {
+        "PYTHON": sys.executable,
+        "REPOSITORY": str(shop),
+        "GITHUB_ACTION_PATH": str(ROOT / "actions" / "citations"),
+    }
+    words = [bash, "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+    three_states(shop, words, **variables)
+    shown = run(words, shop, **variables).stdout
+    assert "::error file=memories/mem-prices-are-in-cents-" in shown
+    assert "title=changed::prices.py:2 changed" in shown
+    assert "::error file=memories/mem-bad.md,title=not read::" in shown
+
+
+def test_a_memory_gives_ci_and_terminals_no_command(shop: Path) -> None:
+    """Whatever a pull request adds: only the annotations of verify begin with `::`."""
+    planted = ["::add-mask::e", "::set-output name=x::y", "##[set-output name=a]b", "\x1b[31mred"]
+    for number, text in enumerate(planted):
+        quoted = json.dumps(text)
+        head = f"id: mem-x-{number}\nsubject: {quoted}\ncitations:\n  - path: {quoted}\n    line: 1"
+        write(
+            shop, f"memories/mem-x-{number}.md", f"---\n{head}\n---\n\n{text}\n**Fact**: {text}\n"
+        )
+    for line in ("verify", "verify --format github", "verify --json", "list", "get mem-x-0",
+                 "search --path ::add-mask::e", "graph"):  # fmt: skip
+        done = run([*BARE, *line.split()], shop)
+        for printed in (done.stdout + done.stderr).splitlines():
+            ours = "github" in line and printed.startswith("::error file=memories/")
+            rest = printed.removeprefix("::") if ours else printed
+            assert not rest.strip().startswith("::") and "##[" not in rest and "\x1b" not in rest
+
+
+def test_hooks_around_an_edit(shop: Path) -> None:
+    """Before it the memories that cite the file, after it those that became stale."""
+    (memory_id,) = MemoryService(shop).store.ids()
+    event = HookInput("before_edit", directory=str(shop), path=str(shop / "prices.py"))
+    (line,) = hooks.before_edit(event)
+    assert line.startswith(f"{memory_id}: Prices are in cents (cites prices.py:2): **Fact**")
+    assert hooks.after_edit(event) == []
+    write(shop, "prices.py", STALE)
+    (line,) = hooks.after_edit(event._replace(path="prices.py"))
+    assert "prices.py:2 changed" in line and "memory_save" in line
+    for path in ("other.py", "", "/etc/passwd"):
+        assert hooks.before_edit(event._replace(path=path)) == []
+        assert hooks.after_edit(event._replace(path=path)) == []
+
+
+def test_the_skill_is_installed(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Below the repository or for the user; another text there stays."""
+    assert call(capsys, "install-skill")[0] == call(capsys, "install-skill")[0] == 0
+    path = shop / ".claude/skills/code-memories/SKILL.md"
+    head = yaml.safe_load(path.read_text("utf-8").split("---")[1])
+    assert head["name"] == "code-memories"
+    path.write_text("mine", "utf-8")
+    assert call(capsys, "install-skill")[0] == 2 and path.read_text("utf-8") == "mine"
+    assert call(capsys, "install-skill", "--force")[0] == 0
+    with mock.patch.dict(os.environ, {"CLAUDE_CONFIG_DIR": str(shop / "own")}):
+        assert call(capsys, "install-skill", "--user")[0] == 0
+    assert (shop / "own/skills/code-memories/SKILL.md").is_file()
+    shutil.rmtree(shop / ".claude")
+    (shop / ".claude").symlink_to(shop.parent)
+    assert call(capsys, "install-skill")[0] == 2
