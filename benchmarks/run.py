@@ -37,9 +37,7 @@ import corpus
 from aiaml_server import __version__
 from aiaml_server.format.memory import Memory, format  # noqa: A004
 from aiaml_server.format.scorer import rank
-from aiaml_server.index import tuning
-from aiaml_server.index.database import file_of
-from aiaml_server.storage.derived import folder
+from aiaml_server.index import delete_index, index_file
 from aiaml_server.storage.store import Store
 
 HERE = Path(__file__).parent
@@ -101,7 +99,7 @@ ROWS = {  # key: what it is, its limit
         "the first `think` when the index is missing",
         "10,000 and more: at least 8,000 memories/s",
     ),
-    "tokenizing": ("from that answer until all is tokenized behind it", ""),
+    "tokenizing": ("from that answer until all files are recorded behind it", ""),
     "recall 1": ("`recall` of 1 id", ""),
     "recall 25": ("`recall` of 25 ids", ""),
     "list": ("from spawn of `aiaml list` to its first line : an empty Python", "10,000: 300 ms"),
@@ -133,15 +131,16 @@ class Effort:
 
 
 def settled(base: Path) -> None:
-    """Wait until nothing is left of what a first answer puts off."""
+    """Wait until all files are recorded in the index."""
+    files = len(list((base / "files").iterdir()))
     deadline = perf_counter() + 600
-    while (file := file_of(folder(base))).exists():
+    while (file := index_file(base)).exists():
         with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=60)) as index:
-            ((waiting,),) = index.execute("SELECT count(*) FROM unindexed WHERE size IS NOT NULL")
-        if waiting < tuning.RECENT:
+            ((recorded,),) = index.execute("SELECT count(*) FROM files")
+        if recorded == files:
             return
         if perf_counter() > deadline:
-            raise RuntimeError(f"{waiting} memories are still not tokenized after ten minutes")
+            raise RuntimeError(f"{recorded} of {files} files are recorded after ten minutes")
         sleep(0.1)
 
 
@@ -507,14 +506,13 @@ class Bench:
         Then wait until all that it has put off is done behind that answer. Each file is read
         before: a system may have dropped what was written long ago, and no disk is measured here.
         """
-        index = self.base / ".index"
+        index = index_file(self.base)
         question = MIX["common word"][0]
         samples: list[float] = []
         behind: list[float] = []
         least = min(3, self.effort.calls)
         while len(samples) < 5 and self.effort.goes_on(len(samples), samples, least):
-            if index.exists():
-                shutil.rmtree(index)
+            delete_index(self.base)
             for path in (self.base / "files").iterdir():
                 path.read_bytes()
             with Server(OURS, self.base) as server:
@@ -538,8 +536,8 @@ class Bench:
     def index_size(self) -> Cells:
         """Weigh the index against the files."""
         index, text = (
-            sum(path.stat().st_size for path in (self.base / name).rglob("*") if path.is_file())
-            for name in (".index", "files")
+            sum(path.stat().st_size for path in place.iterdir())
+            for place in (index_file(self.base).parent, self.base / "files")
         )
         if not index:
             return {"size": "no index"}

@@ -16,8 +16,7 @@ from pathlib import Path
 from statistics import median
 
 import corpus
-from aiaml_server.index.database import file_of, remove
-from aiaml_server.storage.derived import folder
+from aiaml_server.index import delete_index
 from run import AGENTS, settled
 from versions import NEW, server
 
@@ -30,7 +29,7 @@ def answers(source: Path, base: Path, servers: int, question: list[str]) -> list
             each.think(question)
         settled(base)
         with ThreadPoolExecutor(servers) as pool:
-            remove(file_of(folder(base)))
+            delete_index(base)
             answered = list(pool.map(lambda each: each.think(question), running))
         if any(hits != answered[0][1] for _, hits in answered):
             raise RuntimeError("the servers' answers differ")

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from aiaml_server import Memory, MemoryBank, Settings
 from aiaml_server.format.memory import parsed
-from aiaml_server.index.database import Database, file_of
-from aiaml_server.storage.derived import folder
+from aiaml_server.index import index_file
+from aiaml_server.index.database import Database
 from aiaml_server.storage.store import Store
 from aiaml_server.sync import Status
 from aiaml_server.sync.forgetting.plan import plan
@@ -160,11 +160,11 @@ class Machine:
 
 def is_index_current(base: Path) -> bool:
     """Say whether the next process to be asked has nothing to compare."""
-    file = file_of(folder(base))
+    file = index_file(base)
     if not file.exists():
         return False
     with closing(Database(file)) as database:
-        return database.directory() == Store(base).stamp()
+        return database.directory == Store(base).stamp()
 
 
 def content_of(remote: Path, branch: str = "main") -> dict[str, bytes]:

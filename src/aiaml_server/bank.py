@@ -23,16 +23,13 @@ from aiaml_server.storage.store import MAX_FILE, Stamp, Store
 from aiaml_server.sync import Problem, Sync, once
 
 if TYPE_CHECKING:
-    from aiaml_server.format.bm25 import Answer, Question
     from aiaml_server.format.filters import Filter
     from aiaml_server.format.scorer import Found, Hit
-    from aiaml_server.index.facets import Borders, Counts
-    from aiaml_server.index.index import Index
+    from aiaml_server.index import Answer, Counts, Index, Question
     from aiaml_server.sync.history import History
 
 log = logging.getLogger(__name__)
 
-QUIET_SECONDS = 0.3  # without a change, after which the directory's stamp can be believed
 PATIENCE_SECONDS = 10.0  # for another process that synchronises, before something is changed
 
 
@@ -78,10 +75,9 @@ class MemoryBank:
     @property
     def _index(self) -> Index:
         if not self._made:
-            from aiaml_server.index.index import Index  # noqa: PLC0415 (a tenth of the start of a verb without it)
+            from aiaml_server.index import Index  # noqa: PLC0415 (a tenth of the start of a verb without it)
 
-            check, lasting = self._settings.check_index, self._lasting
-            self._made = Index(self._store, check=check, lasting=lasting)
+            self._made = Index(self._store, background=self._lasting)
         return self._made
 
     @contextmanager
@@ -90,8 +86,7 @@ class MemoryBank:
 
         It ends within 1.5 s.
         """
-        self._index.kept = True
-        threading.Thread(target=self._keep_index, name="index", daemon=True).start()
+        threading.Thread(target=self._prepare_index, name="index", daemon=True).start()
         self.sync.open()
         try:
             yield self
@@ -108,25 +103,14 @@ class MemoryBank:
         if self._changed.is_set() and not self._lasting:
             self.commit(seconds=0)
 
-    def _keep_index(self) -> None:
-        """Bring the index up to date, now and after each change made here, once all is quiet.
-
-        The next question would do it otherwise, most likely the first one of the next process,
-        which has no other way than to compare all files. Where this one has none either, it takes
-        its time, so that it needs at most a hundredth of a processor.
-        """
-        while not self._ended.is_set():
-            try:
-                self._index.refresh()
-            except AiamlError as error:  # whoever asks gets the same error
-                log.info("The index is not up to date: %s", error)
-            except Exception:
-                log.exception("The index could not be brought up to date; the next question will")
-            quiet = max(QUIET_SECONDS, 100 * self._index.comparing)
-            self._changed.wait()
-            while self._changed.is_set() and not self._ended.is_set():
-                self._changed.clear()  # whoever sets it now wakes nobody
-                self._ended.wait(quiet)
+    def _prepare_index(self) -> None:
+        """Bring the index up to date before the first question."""
+        try:
+            self._index.think([])
+        except AiamlError as error:  # whoever asks gets the same error
+            log.info("The index is not up to date: %s", error)
+        except Exception:
+            log.exception("The index could not be brought up to date; the next question will")
 
     def remember(self, agent: str, user: str, topics: Sequence[str], content: str) -> Memory:
         """Store a memory; on return it is whole and durable on disk.
@@ -164,17 +148,17 @@ class MemoryBank:
             InvalidInput: the keywords are too many, or too long.
             StoreError: the directory cannot be read.
         """
-        return self._index.search(keywords, wanted, part)
+        return self._index.search_keywords(keywords, wanted, part)
 
     def ask(
         self, question: Question, wanted: Filter | None = None, part: slice = slice(MAX_HITS)
     ) -> Answer:
-        """Return what answers a question in a person's words; `bm25` defines the order.
+        """Return what answers a question in a person's words; `index.ranking` defines the order.
 
         Raises:
             StoreError: the directory cannot be read.
         """
-        return self._index.ask(question, wanted, part)
+        return self._index.search(question, wanted, part)
 
     def recall(self, memory_ids: Iterable[str]) -> dict[str, list[Memory]]:
         """Return for each id, in the order asked and once, every memory that carries it.
@@ -274,7 +258,7 @@ class MemoryBank:
             if text is not None and (name not in shared or (memory and memory.id in ids)):
                 texts[name] = text
         self.forget(texts)
-        self._index.refresh()  # it holds what it has read, until it looks again
+        self._index.think([])  # it holds what it has read, until it looks again
         return left
 
     def restore(
@@ -387,7 +371,7 @@ class MemoryBank:
         """
         return self._store.scan(names)
 
-    def dated(self, wanted: Filter | None = None) -> list[tuple[int, str]]:
+    def dated(self, wanted: Filter | None = None) -> list[tuple[int | None, str]]:
         """Return the moment and the file's name of every memory that is meant, newest first.
 
         Raises:
@@ -411,19 +395,15 @@ class MemoryBank:
         Raises:
             StoreError: the directory cannot be read.
         """
-        return self._index.names(field)
+        return self._index.labels(field)
 
-    def counts(
-        self, wanted: Filter, borders: Borders, question: Question | None = None
-    ) -> Counts | None:
-        """Count what a filter lets through, and a question finds, also between `borders` in time.
-
-        None while there is no directory.
+    def counts(self, wanted: Filter, question: Question | None = None) -> Counts:
+        """Count what a filter lets through, and what a question finds.
 
         Raises:
             StoreError: the directory cannot be read.
         """
-        return self._index.counts(wanted, borders, question)
+        return self._index.counts(wanted, question)
 
     def find(self, memory_id: str) -> list[tuple[str, Memory]]:
         """Return every memory that carries an id, with its file's name, newest first.

@@ -62,7 +62,6 @@ class Settings:
     remote: str = field(default="", repr=False)
     sync_interval: float = 60.0
     check_secrets: bool = True
-    check_index: bool = False
     hooks: bool = True
     log_level: str = "WARNING"
 
@@ -210,12 +209,6 @@ _BY_FIELD = {
         "AIAML_SYNC_INTERVAL", "60", _parse_interval, "seconds between two looks at the remote"
     ),
     "check_secrets": CHECK_SECRETS,
-    "check_index": Setting(
-        "AIAML_CHECK_INDEX",
-        "false",
-        parse_bool,
-        "true: compare every answer with a scan of all files (slow)",
-    ),
     "hooks": Setting(
         "AIAML_HOOKS",
         "true",

@@ -8,18 +8,15 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from aiaml_server import Memory, MemoryBank, Settings
-from aiaml_server.format.memory import format  # noqa: A004
-from aiaml_server.index.database import file_of
+from aiaml_server.index import index_file
 from aiaml_server.server.hooks import telling
 from aiaml_server.server.hooks.hosts import Said, project
-from aiaml_server.storage.derived import folder
 from aiaml_server.storage.store import Store
 from aiaml_server.toolsets.citations import Citation, MemoryService
 from aiaml_server.toolsets.sessions.service import AgentMemory
@@ -29,8 +26,7 @@ from printed import printed
 PROGRAM = (sys.executable, "-I", "-m", "aiaml_server.server.hooks")
 SLOW = (  # its time is for a machine with nothing else to do; tests share theirs
     "import aiaml_server.server.hooks.__main__ as hook\n"
-    "import aiaml_server.server.hooks.telling as telling\n"
-    "hook.SECONDS = hook.MORE_SECONDS = telling.NEW_SECONDS = 30\nhook.main()"
+    "hook.SECONDS = hook.MORE_SECONDS = 30\nhook.main()"
 )
 REHEARSAL = "The choir rehearses on Thursdays at seven in the old school."
 PROMPT = "when does the choir rehearse on thursdays?"
@@ -149,9 +145,7 @@ ABOUT_IT = "where is ann's trumpet being repaired?"
 
 
 def test_hook_prompt_sees_what_no_server_has_indexed(base: Path) -> None:
-    """What the command line stored and an editor wrote is found, and the index left as it is."""
-    index = file_of(folder(base))
-    before = index.read_bytes()
+    """What the command line stored and an editor wrote is found."""
     aiaml(base, "remember", TRUMPET, "-u", "ann", "-t", "music")
     (written,) = [each for each in (base / "files").iterdir() if "trumpet" in each.read_text()]
     assert "Basel" in hook(base, "UserPromptSubmit", prompt=ABOUT_IT)
@@ -160,7 +154,6 @@ def test_hook_prompt_sees_what_no_server_has_indexed(base: Path) -> None:
         text.replace(written.stem[-8:], "0000abcd"), encoding="utf-8"
     )
     assert "0000abcd" in hook(base, "UserPromptSubmit", prompt="is ann's tuba being repaired?")
-    assert index.read_bytes() == before
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no sed")
@@ -170,40 +163,6 @@ def test_hook_prompt_sees_what_a_verb_changed(base: Path) -> None:
     remember(base, *[f"Thing {each}" for each in range(70)], topics=["home"])
     aiaml(base, "edit", old.id, env={"EDITOR": "sed -i s/tuba/trumpet/", "VISUAL": ""})
     assert old.id in hook(base, "UserPromptSubmit", prompt="is the trumpet at the repairer's?")
-
-
-def test_hook_prompt_looks_for_the_rarest_words(
-    base: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where a prompt's words stand in too many places for its time, the frequent ones are left."""
-    remember(base, *[f"Notes of meeting {each}" for each in range(80)], topics=["work"])
-    remember(base, TRUMPET, topics=["music"])
-    remember(base, *[f"Thing {each}" for each in range(80)], topics=["home"])
-    prompt = "are there notes of the meeting about ann's trumpet and the repairer?"
-    assert "ann" in telling.at_prompt(Store(base), prompt).words  # as in all others
-    monkeypatch.setattr(telling, "PLACES", 1)
-    assert set(telling.at_prompt(Store(base), prompt).words) == {"trumpet", "repairer"}
-
-
-def test_hook_prompt_reads_a_few_new_files(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of many that are not indexed it reads the last ones alone."""
-    store = Store(base)
-    new = Memory.new("claude", "ann", ["music"], TRUMPET)
-    for number in range(200):
-        name = f"20990101_000000_{number:08x}.md"
-        text = format(replace(new, id=f"{number:08x}"))
-        (base / "files" / name).write_text(text, encoding="utf-8")
-    read: list[str] = []
-    one = Store.read
-
-    def noted(self: Store, name: str) -> Memory:
-        read.append(name)
-        return one(self, name)
-
-    monkeypatch.setattr(Store, "read", noted)
-    monkeypatch.setattr(telling, "NEW_SECONDS", 30)
-    assert telling.at_prompt(store, ABOUT_IT).ids
-    assert len(read) <= telling.NEW + telling.SHOWN
 
 
 def test_hook_start_counts_what_no_server_has_indexed(base: Path) -> None:
@@ -256,20 +215,12 @@ def test_hook_start_tells_counts_and_project(base: Path) -> None:
 
 def test_hook_does_not_wait(base: Path) -> None:
     """While another process writes to the index, the program ends soon, with 0 and nothing."""
-    with closing(sqlite3.connect(file_of(folder(base)), isolation_level=None)) as other:
+    with closing(sqlite3.connect(index_file(base), isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         said = json.dumps({"hook_event_name": "UserPromptSubmit", "prompt": PROMPT}).encode()
         command = [*PROGRAM, "--dir", str(base)]
         done = subprocess.run(command, input=said, capture_output=True, timeout=10, check=True)
     assert done.stdout == b""
-
-
-def test_hook_damaged_index(base: Path) -> None:
-    """A damaged index is no reason for a word to the agent; it is left for a server to mend."""
-    file = file_of(folder(base))
-    file.write_bytes(b"damaged" * 999)
-    assert hook(base, "UserPromptSubmit", prompt=PROMPT) == ""
-    assert file.read_bytes() == b"damaged" * 999
 
 
 def test_hook_imports() -> None:
@@ -278,7 +229,7 @@ def test_hook_imports() -> None:
         "import sys, aiaml_server.server.hooks.__main__, aiaml_server.server.hooks.hosts,"
         " aiaml_server.server.hooks.telling;"
         "print(sorted({'click', 'mcp', 'pydantic', 'anyio', 'yaml',"
-        " 'aiaml_server.toolset', 'aiaml_server.index.index'} & set(sys.modules)))"
+        " 'aiaml_server.toolset'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
 import shutil
 import socket
@@ -33,7 +32,6 @@ from aiaml_server.files import (
     remove_stale_temporaries,
     write_atomic,
 )
-from aiaml_server.index.database import file_of
 from aiaml_server.storage.derived import folder
 from aiaml_server.sync import Status
 from aiaml_server.sync.address import remembered
@@ -96,10 +94,7 @@ def directory(path: Path, _: Path) -> None:
 
 def strangers(path: Path, _: Path) -> None:
     """Belong to another user: a directory or a file, as ours would be."""
-    if ".index" in (path.name, path.parent.name) and not path.suffix:
-        path.mkdir()
-    else:
-        path.write_text("{}")
+    path.write_text("{}")
     os.chown(path, STRANGER, STRANGER)
 
 
@@ -118,19 +113,12 @@ kinds = pytest.mark.parametrize(
     [*KINDS, pytest.param(strangers, marks=root)],
     ids=lambda kind: getattr(kind, "__name__", ""),
 )
-DATABASE = file_of(Path(".index"))
 PLACES = [
     ".lock",
     ".sync.lock",
     ".sync-status.json",
     ".sync-status.json.new",
     ".sync-forget",
-    ".index",
-    ".index/FOLDER",
-    str(DATABASE),
-    f"{DATABASE}-wal",
-    f"{DATABASE}-shm",
-    f"{DATABASE}-journal",
 ]
 
 
@@ -140,7 +128,7 @@ def canary(tmp_path: Path) -> Iterator[Path]:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "authorized_keys").write_text("ssh-ed25519 AAAA somebody\n")
-    for name in ("other.sqlite", "1-0123abcd.sqlite", DATABASE.name, ".x.md.tmp"):
+    for name in ("other.sqlite", "1-0123abcd.sqlite", ".x.md.tmp"):
         (outside / name).write_text(f"precious {name}")
         os.utime(outside / name, OLD)
     before = state(outside)
@@ -183,7 +171,7 @@ def plant(base: Path, place: str, kind: Callable[[Path, Path], None], canary: Pa
 @pytest.mark.gate_cases(11)
 @posix
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.replace(DATABASE.stem, "NAME"))
+@pytest.mark.parametrize("place", PLACES)
 @kinds
 def test_memory_works_whatever_has_our_names(
     base: Path, canary: Path, place: str, kind: Callable[[Path, Path], None]
@@ -273,7 +261,7 @@ def test_no_verb_waits_or_reaches_out(
     base: Path, canary: Path, kind: Callable[[Path, Path], None]
 ) -> None:
     """With all our names taken at once, each verb ends in seconds, and says what it has to."""
-    for place in (".lock", ".sync.lock", ".sync-status.json", ".index"):
+    for place in (".lock", ".sync.lock", ".sync-status.json"):
         plant(base, place, kind, canary)
     lines = canary.parent / "one.jsonl"
     lines.write_text(json.dumps({**NOTE, "content": "brought"}) + "\n", "utf-8")
@@ -305,28 +293,9 @@ def test_no_verb_waits_or_reaches_out(
             assert f"{base / '.sync.lock'} is " in done.stderr
             assert "another process" not in done.stderr
         if line.startswith("doctor"):
-            for name in (".lock", ".sync.lock", ".index"):
-                usable = kind is other_name and name != ".index"
-                expected = not usable and not (kind is directory and name == ".index")
-                assert (f"{base / name} is " in done.stdout) is expected, done.stdout
-
-
-@pytest.mark.gate_cases(2)
-@posix
-@pytest.mark.parametrize("kind", [each for each in KINDS if each is not directory])
-def test_the_log_says_once_why_the_index_is_in_memory(
-    base: Path,
-    canary: Path,
-    kind: Callable[[Path, Path], None],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """Answers are the same; a person can see what to move away."""
-    plant(base, ".index", kind, canary)
-    with caplog.at_level(logging.WARNING), closing(MemoryBank(Settings(base))) as bank:
-        for _ in range(3):
-            assert len(bank.think(["kept"])) == 1
-    (said,) = [each for each in caplog.messages if "index" in each]
-    assert "kept in memory" in said and "move it away" in said
+            for name in (".lock", ".sync.lock"):
+                usable = kind is other_name
+                assert (f"{base / name} is " in done.stdout) is not usable, done.stdout
 
 
 @posix
@@ -412,10 +381,7 @@ def test_only_names_of_our_own_are_deleted(tmp_path: Path) -> None:
     others = [".other.tmp", ".~lock.note.odt#.tmp", ".aiaml-notes.tmp", ".aiaml-2026.tmp"]
     others += [".notes.md.tmp", ".notes.md.0a1b2c3d.tmp"]
     ours = [".aiaml-0123456789abcdef0.tmp"]
-    index = tmp_path / ".index"
-    index.mkdir(exist_ok=True)
-    kept = [index / "other.sqlite", index / "1-x.sqlite", index / "2-0123abcd.sqlite.bak"]
-    for path in [*(files / name for name in others + ours), *kept]:
+    for path in [files / name for name in others + ours]:
         path.write_text("half")
         os.utime(path, OLD)
     fresh = MemoryBank(Settings(tmp_path))
@@ -424,7 +390,6 @@ def test_only_names_of_our_own_are_deleted(tmp_path: Path) -> None:
     assert fresh.think(["one"])
     fresh.close()
     assert {name for name in others + ours if (files / name).exists()} == set(others)
-    assert all(path.exists() for path in kept)
 
 
 @posix

@@ -22,8 +22,8 @@ from urllib.parse import unquote, urlencode, urlsplit
 import pytest
 
 from aiaml_server import MemoryBank, Settings
-from aiaml_server.format.bm25 import Question
 from aiaml_server.format.memory import Memory, format, parse  # noqa: A004
+from aiaml_server.index import Question
 from paths import ROOT, TESTS
 from waiting import wait_until
 from web_process import HEADER, Web, one
@@ -303,7 +303,7 @@ def test_search_is_that_of_the_verb(shared: Web, base: Path) -> None:
     for words in (["marco", "dog"], ["python"], ["san francisco", "lisbon"], ["nothing like it"]):
         asked = " ".join(f'"{word}"' if " " in word else word for word in words)
         found = shared.get(f"/api/memories?{urlencode({'q': asked})}")
-        expected = bank.ask(Question.of(words)).found.hits
+        expected = bank.ask(Question.parse(words)).found.hits
         assert [each["file"] for each in found["memories"]] == [hit.file_name for hit in expected]
         assert [each["score"] for each in found["memories"]] == [
             hit.relevance_score for hit in expected

@@ -12,12 +12,12 @@ from aiaml_server.cli.context import opened
 from aiaml_server.cli.filtering import filtered, limited, tell_limit
 from aiaml_server.cli.rows import NARROW, Layout, print_lines
 from aiaml_server.errors import InvalidInput
-from aiaml_server.format import bm25
-from aiaml_server.format.bm25 import Answer, Question
 from aiaml_server.format.filters import Filter, of_shell
 from aiaml_server.format.invisible import marked_line
 from aiaml_server.format.memory import SHORTEST_ID, Memory
 from aiaml_server.format.scorer import Hit, clean
+from aiaml_server.format.scorer import fields as searched
+from aiaml_server.index import Answer, Question
 from aiaml_server.rendering import visible
 from aiaml_server.terminal import (
     Exit,
@@ -205,7 +205,7 @@ def search(
         if as_agent:
             found = bank.search(clean(rest), wanted, some)
         else:
-            answer = bank.ask(Question.of(rest), wanted, some)
+            answer = bank.ask(Question.parse(rest), wanted, some)
             found = answer.found
         hits = [
             Shown(hit, memory, answer)
@@ -251,15 +251,17 @@ class Shown(NamedTuple):
         """Return a pattern of what is marked in its text."""
         if self.answer is None:
             return pattern(self.hit.matching_keywords)
-        forms = [form for part in self._parts() for form in part.forms]
+        forms = self._forms()
         words = rf"(?<!\w)(?:{pattern(forms).pattern})(?!\w)" if forms else ""
         phrases = pattern(self.answer.question.phrases).pattern
         either = "|".join(filter(None, (phrases, words)))
         return re.compile(either, re.IGNORECASE)
 
-    def _parts(self) -> list[bm25.Part]:
+    def _forms(self) -> list[str]:
+        """Return the forms of the words of the question that the memory has."""
         assert self.answer  # noqa: S101 (only asked where there is one)
-        return bm25.explained(self.answer, self.memory)
+        text = "\n".join(each for _, each in searched(self.memory))
+        return [form for word in self.answer.words for form in word.forms if form in text]
 
 
 def _print_hits(hits: Sequence[Shown], lines: int) -> None:

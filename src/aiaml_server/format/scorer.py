@@ -6,13 +6,16 @@ number of matches of `\b` + the keyword, escaped + `\b`. An occurrence in the to
 
     score = 2 x topics + content + user + agent + whole words in all four
 
-A memory's score is the sum over the keywords.
+A memory's score is the sum over the keywords. A keyword that occurs in no memory is looked for in
+its other Unicode forms instead, so that `café` finds what another system wrote as `cafe` and an
+accent.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from aiaml_server.errors import InvalidInput
@@ -115,10 +118,29 @@ def _whole_word(keyword: str) -> re.Pattern[str]:
 
 
 def hit(
-    file_name: str, memory_id: str, timestamp: str, searched: Fields, keywords: Sequence[str]
+    file_name: str,
+    memory_id: str,
+    timestamp: str,
+    searched: Fields,
+    keywords: Sequence[str],
+    forms: Mapping[str, str] | None = None,
 ) -> Hit | None:
-    """Score a memory for cleaned keywords; None when none of them occurs in it."""
-    scores = {keyword: value for keyword in keywords if (value := score(searched, keyword))}
+    """Score a memory for cleaned keywords; None when none of them occurs in it.
+
+    Args:
+        file_name: the file that holds it.
+        memory_id: its id.
+        timestamp: as its file states it.
+        searched: its fields.
+        keywords: what to look for.
+        forms: the form in which a keyword is looked for, if it is another.
+    """
+    forms = forms or {}
+    scores = {
+        keyword: value
+        for keyword in keywords
+        if (value := score(searched, forms.get(keyword, keyword)))
+    }
     if not scores:
         return None
     return Hit(file_name, memory_id, timestamp, sum(scores.values()), tuple(scores))
@@ -135,8 +157,29 @@ def rank(memories: Iterable[tuple[str, Memory]], keywords: Iterable[str]) -> lis
 
 def every_hit(memories: Iterable[tuple[str, Memory]], keywords: Sequence[str]) -> list[Hit]:
     """Return all hits for cleaned keywords, in the order of an answer."""
-    hits = (hit(name, m.id, m.timestamp, fields(m), keywords) for name, m in memories)
+    forms: dict[str, str] = {}
+    if not "".join(keywords).isascii():
+        memories = list(memories)
+        texts = [text for _, memory in memories for _, text in fields(memory)]
+        forms = {keyword: _form_that_occurs(keyword, texts) for keyword in keywords}
+    hits = (hit(name, m.id, m.timestamp, fields(m), keywords, forms) for name, m in memories)
     return ordered(found for found in hits if found)
+
+
+def _form_that_occurs(keyword: str, texts: Sequence[str]) -> str:
+    """Return the keyword, or the first of its other forms if only that occurs in a text."""
+    for form in (keyword, *other_forms(keyword)):
+        if any(form in text for text in texts):
+            return form
+    return keyword
+
+
+def other_forms(keyword: str) -> list[str]:
+    """Return the Unicode forms in which a keyword that occurs nowhere is tried: NFC, then NFD."""
+    if keyword.isascii():
+        return []
+    forms = [unicodedata.normalize(form, keyword) for form in ("NFC", "NFD")]
+    return [form for form in dict.fromkeys(forms) if form != keyword]
 
 
 def ordered(hits: Iterable[Hit]) -> list[Hit]:

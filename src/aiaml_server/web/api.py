@@ -13,9 +13,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from aiaml_server.errors import AiamlError, MalformedFile
-from aiaml_server.format.bm25 import Answer, explained
 from aiaml_server.format.memory import parse, usual_user
-from aiaml_server.format.scorer import Hit
+from aiaml_server.format.scorer import Hit, fields
+from aiaml_server.index import Answer
 from aiaml_server.sync import Status, once, survey, with_remote_in_use
 from aiaml_server.web.asked import number, question
 from aiaml_server.web.changes import MOST_STREAMS, Streams
@@ -75,8 +75,13 @@ class Api:
         with suppress(FileNotFoundError, MalformedFile):
             text = file.text
             memory = parse(text)
-            why = explained(answer, memory) if answer else []
-            words = [form for each in why for form in each.forms]
+            found = (
+                [word for word in answer.words if hit and word.text in hit.matching_keywords]
+                if answer
+                else []
+            )
+            said = "\n".join(each for _, each in fields(memory))
+            words = [form for word in found for form in sorted(word.forms) if form in said]
             words += answer.question.phrases if answer else ()
             return {
                 **head(file, memory),
@@ -84,7 +89,7 @@ class Api:
                 "excerpt": excerpt(memory.content, words),
                 "score": hit.relevance_score if hit else None,
                 "keywords": words,
-                "why": [each._asdict() for each in why],
+                "why": [{"word": word.text, "memories": len(word.files)} for word in found],
             }
         return None
 

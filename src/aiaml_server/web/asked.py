@@ -12,9 +12,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from aiaml_server.errors import InvalidInput
-from aiaml_server.format.bm25 import Question
 from aiaml_server.format.filters import Filter, words
 from aiaml_server.format.scorer import clean
+from aiaml_server.index import Question
 from aiaml_server.storage.store import MAX_FILE, SUFFIX
 
 MAX_QUESTION = 1000  # characters
@@ -44,7 +44,7 @@ def question(request: Request) -> tuple[Filter, Question | None]:
         until=asked.get("until") or None,
     )
     wanted, rest = by_field.and_said(words(said))
-    return wanted, Question.of(rest) if clean(rest) else None
+    return wanted, Question.parse(rest) if clean(rest) else None
 
 
 def number(request: Request, field: str) -> int:

@@ -10,8 +10,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from aiaml_server.errors import FileChanged
-from aiaml_server.format.bm25 import Answer
 from aiaml_server.format.scorer import Hit
+from aiaml_server.index import Answer
 from aiaml_server.web.asked import json_in, question
 from aiaml_server.web.places import File, Place
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 from itertools import pairwise
 from typing import Any
 
 from aiaml_server.bank import MemoryBank
-from aiaml_server.format.bm25 import Question
 from aiaml_server.format.filters import Filter
-from aiaml_server.index.facets import Counts
+from aiaml_server.index import Question
 from aiaml_server.timestamps import parse_timestamp, to_local
 
+_FAR = 4_102_444_800_000_000  # the year 2100: what claims to be of then would flatten a picture
 _Begin = Callable[[date], date]
 
 
@@ -25,26 +26,24 @@ def overview(bank: MemoryBank, wanted: Filter, asked: Question | None = None) ->
     Raises:
         StoreError: the directory cannot be read.
     """
-    unit, days = _spans(None)
-
-    def borders(extent: tuple[int, int] | None) -> list[int]:
-        nonlocal unit, days
-        unit, days = _spans(extent)
-        return [parse_timestamp(each.isoformat()) or 0 for each in days]
-
-    counts = bank.counts(wanted, borders, asked) or Counts(0, 0, 0, [], [], [], [], [])
-    spans = zip(pairwise(days), counts.times, strict=True)
+    counts = bank.counts(wanted, asked)
+    every = bank.counts(wanted._replace(since=None, until=None), asked).moments
+    moments = [each for each in every if 0 <= each < _FAR]
+    unit, days = _spans((moments[0], moments[-1]) if moments else None)
+    places = [bisect_left(moments, parse_timestamp(each.isoformat()) or 0) for each in days]
+    numbers = [end - start for start, end in pairwise(places)]
+    bars = zip(pairwise(days), numbers, strict=True)
     return {
-        "all": counts.all,
-        "count": counts.meant,
+        "all": counts.total,
+        "count": counts.matching,
         "malformed": counts.malformed,
         "agents": counts.agents,
         "users": counts.users,
         "topics": counts.topics,
-        "pairs": counts.pairs,
+        "pairs": [],
         "time": {
             "unit": unit,
-            "bars": [(str(start), str(end), count) for (start, end), (_, count) in spans],
+            "bars": [(str(start), str(end), count) for (start, end), count in bars],
         },
     }
 

@@ -1,30 +1,20 @@
 """What an agent is told by itself: memories that a prompt is about, and what is known at a start.
 
-Only the index that is there is read; it is neither brought up to date nor waited for. What it does
-not have yet is read beside it, so that a few new memories are told, and nothing old.
+The index looks at no stamps but those of the directory and of the hits, which is quick.
 """
 
 from __future__ import annotations
 
 import json
-import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from aiaml_server.errors import InvalidInput, MalformedFile
-from aiaml_server.format import bm25
-from aiaml_server.format.bm25 import Question
+from aiaml_server.errors import InvalidInput
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.invisible import marked_line
 from aiaml_server.format.memory import Memory
-from aiaml_server.format.scorer import fields, newest_first, ordered
-from aiaml_server.index.database import Database, file_of
-from aiaml_server.index.ranking import Ranked, ranked, rarest
-from aiaml_server.index.view import View
+from aiaml_server.index import Index, Question
 from aiaml_server.server.hooks.text import hook_text
-from aiaml_server.storage.derived import folder
 from aiaml_server.storage.store import Store
 
 SHOWN = 3  # memories at a prompt
@@ -32,9 +22,6 @@ CHARACTERS = 200  # of each
 START = 1_200  # characters at a start
 LOOKED_AT = 4_000  # characters of a prompt
 WORDS = 16  # of it that are looked for
-PLACES = 50_000  # where these stand in all memories: 50 ms; beyond, the rarest of them
-NEW = 50  # files that the index does not have, and that are read
-NEW_SECONDS = 0.03  # in which they are looked for: a listing of 10,000 takes 6 ms
 ENOUGH = (2, 0.3)
 """Words of a prompt that a memory must have, and the share of the prompt's rarity: of fifteen such
 pairs, the one with which most is found while 95 % of other prompts find nothing (RESULTS.md)."""
@@ -59,111 +46,30 @@ class Told(NamedTuple):
     words: tuple[str, ...] = ()
 
 
-@contextmanager
-def indexed(store: Store) -> Iterator[tuple[Database, View] | None]:
-    """Read the index that is there; None where there is none.
-
-    Raises:
-        sqlite3.Error: it is damaged.
-        Busy: another process writes to it.
-    """
-    place = folder(store.base)
-    file = file_of(place)
-    if not file.exists():
-        yield None
-        return
-    database = Database(file, hurried=lambda: True)
-    try:
-        with database.view() as view:
-            yield database, view
-    finally:
-        database.sql.close()
-
-
-def unrecorded(store: Store, database: Database) -> dict[str, Memory]:
-    """Return memories that the index does not have, or not as they are now, by their files' names.
-
-    Where the directory has changed, the files with the last names are looked at: at most `NEW`, as
-    far as `NEW_SECONDS` go.
-    """
-    end = time.perf_counter() + NEW_SECONDS
-    directory = store.stamp()
-    if directory is None or directory == database.directory():
-        return {}
-    names: dict[str, None] = {}
-    with suppress(OSError):
-        names.update(dict.fromkeys(store.last_names(NEW, end)))
-    known = database.find(names)
-    found: dict[str, Memory] = {}
-    for name in names:
-        stamp = known[name].stamp if name in known else None
-        if len(found) == NEW or time.perf_counter() > end:
-            break
-        if stamp is None or stamp != store.stamp(name):
-            with suppress(FileNotFoundError, MalformedFile):
-                found[name] = store.read(name)
-    return found
-
-
 def at_prompt(store: Store, prompt: str) -> Told:
     """Return the memories that a prompt is about."""
     try:
-        question = Question.of(prompt[:LOOKED_AT].split())
+        question = Question.parse(prompt[:LOOKED_AT].split())
     except InvalidInput:
         return Told()
-    words = question.words[:WORDS]
-    question = Question(words, question.inside[:WORDS], ())
-    with indexed(store) as found:
-        if found is None or not words:
-            return Told()
-        database, view = found
-        now = unrecorded(store, database)
-        question = rarest(view, question, PLACES)
-        most = SHOWN + min(len(now), SHOWN)
-        best = ranked(view, question, None, most)
-        enough = _threshold(best)
-        some = [each for each in best.scores if enough(best.words[each])]
-        memories, hits = {}, []
-        for row in view.rows(some):
-            memory = now.get(row.name) or _read(store, row.name)
-            if memory and memory.id == row.memory_id and fields(memory) == row.searched:
-                memories[row.name] = now[row.name] = memory
-                hits.append(best.hit(row))
-            elif memory:
-                now[row.name] = memory
-    for name in now.keys() - memories.keys():
-        memory = now[name]
-        named = (name, memory.id, memory.timestamp)
-        hit = bm25.hit(question, best.collection, fields(memory), named)
-        if hit and enough(hit.matching_keywords):
-            memories[name] = memory
-            hits.append(hit)
-    top = ordered(hits)[:SHOWN]
-    if not top:
+    index = Index(store, rescan_seconds=None)
+    answer = index.search(Question(question.words[:WORDS], ()), None, slice(SHOWN))
+    least, share = ENOUGH
+    hits = [
+        hit
+        for hit in answer.found.hits
+        if len(hit.matching_keywords) >= least and answer.share(hit) >= share
+    ]
+    memories = [memory for _, memory in store.scan([hit.file_name for hit in hits])]
+    if not memories:
         return Told()
-    used = dict.fromkeys(word for hit in top for word in hit.matching_keywords)
+    used = dict.fromkeys(word for hit in hits for word in hit.matching_keywords)
     heading = "Memories that may matter here, kept by AIAML."
     return Told(
-        f"{heading} {FRAME}\n{fenced(shown(memories[hit.file_name]) for hit in top)}",
-        tuple(hit.id for hit in top),
+        f"{heading} {FRAME}\n{fenced(map(shown, memories))}",
+        tuple(memory.id for memory in memories),
         tuple(used),
     )
-
-
-def _threshold(best: Ranked) -> Callable[[Collection[str]], bool]:
-    """Return what says of the words that a memory has whether they are enough of the prompt."""
-    words = best.question.words
-    rarity = {word.text: best.collection.rarity(number) for number, word in enumerate(words)}
-    least, share = ENOUGH
-    needed = share * sum(rarity.values())
-    return lambda held: len(held) >= least and sum(rarity[each] for each in held) >= needed
-
-
-def _read(store: Store, name: str) -> Memory | None:
-    """Return the memory in a file; None where there is none."""
-    with suppress(FileNotFoundError, MalformedFile):
-        return store.read(name)
-    return None
 
 
 def at_start(store: Store, project: str) -> Told:
@@ -173,29 +79,16 @@ def at_start(store: Store, project: str) -> Told:
         store: the memories.
         project: the repository's name; empty for none.
     """
-    wanted = Filter(topics=(project.casefold(),))
-    with indexed(store) as found:
-        if found is None:
-            return Told()
-        database, view = found
-        users, topics = (Counter(dict(view.facets.names(each))) for each in ("user", "topic"))
-        now = unrecorded(store, database)
-        known = database.find(now)
-        dated = view.dated(wanted)[:SHOWN] if project and topics else []
-    for name in now.keys() - known.keys():
-        users[now[name].user] += 1
-        topics.update(set(now[name].topics))
-    names = [name for name, memory in now.items() if project and wanted.matches(memory)]
-    names += [name for _, name in dated]
-    read = [now.get(name) or _read(store, name) for name in dict.fromkeys(names)]
-    newest = sorted(filter(None, read), key=lambda each: newest_first(each.timestamp))[:SHOWN]
-    count = users.total()
+    index = Index(store, rescan_seconds=None)
+    users = index.labels("user")
+    dated = index.dated(Filter(topics=(project.casefold(),)))[:SHOWN] if project else []
+    count = sum(number for _, number in users)
     if not count:
         return Told()
     about = {
         "memories": count,
-        "about": dict(_short(users.most_common())[:5]),
-        "topics": dict(_short(topics.most_common())[:10]),
+        "about": dict(_short(users)[:5]),
+        "topics": dict(_short(index.labels("topic"))[:10]),
     }
     heading = (
         "AIAML remembers things of earlier conversations; `think` with words of the task finds"
@@ -203,7 +96,7 @@ def at_start(store: Store, project: str) -> Told:
     )
     lines = [json.dumps(about, ensure_ascii=False)]
     used: list[str] = []
-    for memory in newest:
+    for _, memory in store.scan([name for _, name in dated]):
         line = shown(memory)
         if len(heading) + len(fenced([*lines, line])) + 1 > START:
             break

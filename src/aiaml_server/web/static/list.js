@@ -38,7 +38,7 @@ function row(memory, address, fresh) {
 
 // Of what a score is the sum.
 function reason(score, why = []) {
-  const words = why.map(({ word, memories, points }) => `${word} (in ${memories.toLocaleString()}): ${points}`);
+  const words = why.map(({ word, memories }) => `${word} (in ${memories.toLocaleString()})`);
   return `Score ${score} of ${words.join(" + ")}`;
 }
 

@@ -1,0 +1,138 @@
+"""Lists and counts: the files that a filter lets through, the best ones, agents and topics."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Mapping
+from heapq import nlargest
+from typing import NamedTuple
+
+from aiaml_server.format.filters import Filter
+from aiaml_server.format.scorer import Found, Hit
+from aiaml_server.index.database import IN, Database, listed
+from aiaml_server.storage.store import Stamp
+
+Stamps = dict[str, Stamp]
+"""The stamps of files by name."""
+
+Names = list[tuple[str, int]]
+"""Names with the number of memories that have them, the most frequent first."""
+
+
+class Counts(NamedTuple):
+    """What a filter and a question match, counted.
+
+    Attributes:
+        total: all memories.
+        malformed: files that hold no memory.
+        matching: memories that match.
+        agents: of those that match, whichever agent is chosen.
+        users: of those that match, whichever user is chosen.
+        topics: of those that match.
+        moments: when those that match were made, in microseconds since 1970, ascending.
+    """
+
+    total: int
+    malformed: int
+    matching: int
+    agents: Names
+    users: Names
+    topics: Names
+    moments: list[int]
+
+
+def matching(wanted: Filter | None, ids: Collection[int] | None = None) -> tuple[str, list[object]]:
+    """Return a condition on `files` in SQL, and its values.
+
+    Args:
+        wanted: which memories; None for all.
+        ids: if given, only those of these ids.
+    """
+    wanted = wanted or Filter()
+    parts: list[tuple[str, object]] = []
+    if ids is not None:
+        parts.append((f"id {IN}", listed(ids)))
+    labels = [("agent", wanted.agent), ("user", wanted.user)]
+    for field, key in [*labels, *[("topic", topic) for topic in wanted.topics]]:
+        if key:
+            labelled = f"SELECT file FROM labels WHERE field = '{field}' AND key {IN}"
+            parts.append((f"id IN ({labelled})", listed([key])))
+    if wanted.since is not None:
+        parts.append(("instant >= ?", wanted.since))
+    if wanted.until is not None:
+        parts.append(("instant < ?", wanted.until))
+    condition = " AND ".join(["problem IS NULL", *[part for part, _ in parts]])
+    return condition, [value for _, value in parts]
+
+
+def keep_matching(database: Database, ids: set[int], wanted: Filter | None) -> set[int]:
+    """Return those of some files that a filter lets through."""
+    if not wanted:
+        return ids
+    condition, values = matching(wanted)
+    rows = database.rows(f"SELECT id FROM files WHERE {condition}", values)
+    return ids & {file for (file,) in rows}
+
+
+def best_hits(
+    database: Database,
+    scores: Mapping[int, int],
+    holding: Mapping[str, Container[int]],
+    part: slice,
+) -> tuple[Found, Stamps]:
+    """Return a part of the files with a score as hits, and their stamps as recorded.
+
+    The order is by score, then the newest first, then by file name from the end of the alphabet.
+
+    Args:
+        database: the index, inside of one transaction.
+        scores: of each file that matches.
+        holding: for each keyword, the files that have it.
+        part: which of the hits.
+    """
+    ids: Collection[int] = scores
+    if part.stop is not None and part.stop < len(scores):
+        least = nlargest(part.stop, scores.values())[-1]
+        ids = [file for file, score in scores.items() if score >= least]
+    rows = database.rows(
+        "SELECT id, name, memory_id, timestamp, modified, changed, inode, size"
+        f" FROM files WHERE id {IN} ORDER BY instant DESC, name DESC",
+        [listed(ids)],
+    )
+    hits: list[Hit] = []
+    stamps: Stamps = {}
+    for file, name, memory_id, timestamp, *stamp in sorted(rows, key=lambda row: -scores[row[0]])[
+        part
+    ]:
+        matching = tuple(keyword for keyword, files in holding.items() if file in files)
+        hits.append(Hit(name, memory_id, timestamp, scores[file], matching))
+        stamps[name] = Stamp(*stamp)
+    return Found(len(scores), hits), stamps
+
+
+def labels(
+    database: Database, field: str, wanted: Filter | None = None, ids: Collection[int] | None = None
+) -> Names:
+    """Return the agents, users or topics of the files that match, each as first written."""
+    condition, values = matching(wanted, ids)
+    rows = database.rows(
+        "SELECT label, count(DISTINCT file), min(file) FROM labels WHERE field = ? AND file IN"
+        f" (SELECT id FROM files WHERE {condition}) GROUP BY key ORDER BY 2 DESC, 1",
+        [field, *values],
+    )
+    return [(label, number) for label, number, _ in rows]
+
+
+def count(database: Database, wanted: Filter, ids: Collection[int] | None) -> Counts:
+    """Count what a filter lets through, of all files or of those with the given ids."""
+    ((total, malformed),) = database.rows("SELECT count(memory_id), count(problem) FROM files")
+    condition, values = matching(wanted, ids)
+    moments = database.rows(f"SELECT instant FROM files WHERE {condition} ORDER BY 1", values)
+    return Counts(
+        total,
+        malformed,
+        len(moments),
+        labels(database, "agent", wanted._replace(agent=""), ids),
+        labels(database, "user", wanted._replace(user=""), ids),
+        labels(database, "topic", wanted, ids),
+        [moment for (moment,) in moments if moment is not None],
+    )
