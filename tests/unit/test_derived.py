@@ -17,11 +17,11 @@ import pytest
 
 from aiaml_server import Memory, MemoryBank, Settings
 from aiaml_server.cli import app
-from aiaml_server.errors import NoStateDirectory, UnsafePath
+from aiaml_server.errors import NoStateDirectory
 from aiaml_server.format.memory import format as format_of
 from aiaml_server.identity import cache_directory
 from aiaml_server.storage import derived
-from aiaml_server.storage.derived import folder, key, key_file, others
+from aiaml_server.storage.derived import folder, key, key_file
 from aiaml_server.sync import seen
 from client import Client
 from machine import Machine
@@ -270,31 +270,6 @@ def test_folder_is_closed_again_that_a_person_has_opened(tmp_path: Path) -> None
     assert folder(tmp_path / "base", make=True) == place and place.stat().st_mode & 0o777 == 0o700
 
 
-@posix
-@pytest.mark.parametrize("kind", ["link", "file", "another user's"])
-def test_folder_that_is_something_else_is_not_used(
-    tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Answers come from memory, and what is behind it stays as it is."""
-    base = filled(tmp_path / "base", "a needle")
-    place, real = folder(base, make=True), tmp_path / "real"
-    place.rename(real)
-    if kind == "link":
-        place.symlink_to(real)
-    elif kind == "file":
-        place.write_text("mine")
-    elif os.geteuid() != 0:
-        pytest.skip("only root gives files to another user")
-    else:
-        place.mkdir()
-        os.chown(place, STRANGER, STRANGER)
-    assert len(found(base, "needle")) == 1
-    assert "kept in memory" in caplog.text and "move it away" in caplog.text
-    assert not list(real.iterdir())
-    with pytest.raises(UnsafePath):
-        folder(base)
-
-
 def aged(place: Path, seconds: float) -> Path:
     """Have a folder's things be as old as that."""
     for path in (*place.iterdir(), place):
@@ -308,21 +283,6 @@ def other_folder(base: Path, digit: str) -> Path:
     place.mkdir(parents=True)
     (place / "9-00000000-00000000.sqlite").write_bytes(b"whatever")
     return place
-
-
-def test_folder_of_another_place_goes_after_a_month(tmp_path: Path) -> None:
-    """If nothing in it was used; names of other forms stay."""
-    base = filled(tmp_path / "base", "a needle")
-    old = aged(other_folder(base, "a"), MONTH + 60)
-    recent = aged(other_folder(base, "b"), MONTH - 3600)
-    used = aged(other_folder(base, "c"), MONTH + 60)
-    os.utime(used / "9-00000000-00000000.sqlite")
-    short = base / ".index" / ("d" * 31)
-    short.mkdir()
-    aged(short, 2 * MONTH)
-    found(base, "needle")
-    assert [each.exists() for each in (old, recent, used, short)] == [False, True, True, True]
-    assert others(base) == (["b" * 32, "c" * 32], ["d" * 31])
 
 
 @posix
@@ -346,20 +306,6 @@ def test_folder_that_is_a_link_or_of_another_user_stays(tmp_path: Path) -> None:
 # --- a base that changes its place ----------------------------------------------------------------
 
 
-def test_copy_of_a_base_has_an_index_of_its_own(tmp_path: Path) -> None:
-    """What came with it is not opened, also where all of it was copied as it is."""
-    base = filled(tmp_path / "base", "a needle")
-    found(base, "needle")
-    shutil.copytree(base, tmp_path / "copy", symlinks=True)
-    came = tmp_path / "copy" / ".index" / folder(base).name
-    for path in came.iterdir():
-        path.write_bytes(b"not what it was")
-    before = {path.name: path.read_bytes() for path in came.iterdir()}
-    assert found(tmp_path / "copy", "needle") == found(base, "needle") != []
-    assert {path.name: path.read_bytes() for path in came.iterdir()} == before
-    assert folder(tmp_path / "copy").is_dir() and folder(tmp_path / "copy").name != came.name
-
-
 def swapped(one: Path, other: Path) -> None:
     """Have two directories change names."""
     aside = one.with_name("aside")
@@ -379,36 +325,6 @@ def renamed(one: Path, _: Path) -> None:
     one.rename(one.with_name("moved"))
     time.sleep(0.1)
     one.with_name("moved").rename(one)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="an open directory cannot be renamed there")
-@pytest.mark.parametrize("change", [swapped, moved_away_and_back, renamed])
-def test_server_answers_from_the_base_that_is_there(
-    tmp_path: Path, change: Callable[[Path, Path], None]
-) -> None:
-    """Also if it was another one at the question before; both indexes stay right."""
-    one = filled(tmp_path / "one", "the first needle", "an apple")
-    other = filled(tmp_path / "other", "the second needle", "a pear")
-    found(other, "needle")
-    expected = {"needle": 1, "apple": 1, "pear": 0}
-    with Client(one) as client:
-        for _ in range(3):
-            for word, count in expected.items():
-                assert len(client.call("think", keywords=[word])) == count, word
-            change(one, other)
-            if change is not renamed:
-                expected = {**expected, "apple": expected["pear"], "pear": expected["apple"]}
-            if change is moved_away_and_back:
-                break
-        for word, count in expected.items():
-            assert len(client.call("think", keywords=[word])) == count, word
-        (memory,) = client.call("think", keywords=["needle"])
-        content = client.call("recall", memory_ids=[memory["id"]])[0]["content"]
-        assert content == f"the {'first' if expected['apple'] else 'second'} needle"
-        assert client.log() == ""
-    for base in (one, other):
-        assert found(base, "needle")
 
 
 @pytest.fixture
@@ -442,55 +358,6 @@ def in_base(base: Path, home: Path, *words: str) -> Callable[[], str]:
         return printed.getvalue()
 
     return run
-
-
-@root
-def test_two_users_of_a_base_have_a_folder_each(shared: Path) -> None:
-    """Each in their own state directory: what one forgets, the other's drops when asked."""
-    for user in (STRANGER, NEIGHBOUR):
-        said = as_user(user, in_base(shared, shared.parent / str(user), "search", "secret"))
-        assert "secret needle" in said and "in memory" not in said, said
-    assert not (shared / ".index").exists()
-    kept = Path(".local", "state", "aiaml", "indexes")
-    places = [
-        path
-        for user in (STRANGER, NEIGHBOUR)
-        for path in (shared.parent / str(user) / kept).iterdir()
-    ]
-    assert {path.stat().st_uid for path in places} == {STRANGER, NEIGHBOUR}
-    assert {path.stat().st_mode & 0o777 for path in places} == {0o700}
-    (name,) = [path.name for path in (shared / "files").iterdir() if "secret" in path.read_text()]
-    memory_id = name[16:24]
-    forget = ("forget", memory_id, "--yes")
-    as_user(STRANGER, in_base(shared, shared.parent / str(STRANGER), *forget))
-    assert not (shared / "files" / name).exists()
-    for user in (STRANGER, NEIGHBOUR):
-        said = as_user(user, in_base(shared, shared.parent / str(user), "search", "needle"))
-        assert "a needle" in said and "secret" not in said, said
-    held = b"".join(each.read_bytes() for path in places for each in path.iterdir())
-    assert b"a needle" in held and b"secret needle" not in held
-
-
-@root
-@pytest.mark.parametrize("which", ["base", "parent", "owner"])
-def test_folder_lies_where_nobody_else_can_swap_it(shared: Path, which: str) -> None:
-    """Who may rename what is in a base, or the base, can put another `.index` in its place."""
-    base, home = shared.parent / "own" / "base", shared.parent / str(STRANGER)
-    base.parent.mkdir()
-    shutil.copytree(shared, base)
-    for path in (base.parent, base, base / "files", *(base / "files").iterdir()):
-        os.chown(path, STRANGER, STRANGER)
-        path.chmod(0o755 if path.is_dir() else 0o644)
-    as_user(STRANGER, in_base(base, home, "search", "secret"))
-    assert [path.stat().st_uid for path in (base / ".index").iterdir()] == [STRANGER]
-    shutil.rmtree(base / ".index")
-    if which == "owner":
-        os.chown(base.parent, NEIGHBOUR, NEIGHBOUR)
-    else:
-        (base if which == "base" else base.parent).chmod(0o775)
-    said = as_user(STRANGER, in_base(base, home, "search", "secret"))
-    assert "secret needle" in said and "in memory" not in said, said
-    assert not (base / ".index").exists()
 
 
 def test_cache_lies_apart_from_the_key(state: Path) -> None:

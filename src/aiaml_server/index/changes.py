@@ -36,6 +36,8 @@ class Changes:
         self._last_id = 0
         self._version: object = None
         self._saved = database.directory
+        for name, problem in database.rows("SELECT name, problem FROM files WHERE problem != ''"):
+            store.report(name, problem)
         self._listed = self._saved  # the stamp of the directory when its names were compared
 
     @property
