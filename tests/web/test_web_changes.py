@@ -13,7 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -486,12 +485,6 @@ def test_counts_are_those_of_the_memories_and_read_few_files(
             if (moment := parse_timestamp(each.timestamp)) and 0 < moment < 4_102_444_800_000_000
         ]
         assert sum(count for *_, count in counts["time"]["bars"]) == len(times)
-        pairs = Counter(
-            frozenset(pair)
-            for each in meant
-            for pair in combinations({topic.casefold() for topic in each.topics}, 2)
-        )
-        assert {frozenset((a.casefold(), b.casefold())): n for a, b, n in counts["pairs"]} == pairs
         bank.search(["word3"], wanted)
         bank.dated(wanted)
     assert len(read) <= len(memories)  # those that were just written are looked at once more

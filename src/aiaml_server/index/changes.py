@@ -39,6 +39,7 @@ class Changes:
         for name, problem in database.rows("SELECT name, problem FROM files WHERE problem != ''"):
             store.report(name, problem)
         self._listed = self._saved  # the stamp of the directory when its names were compared
+        self._seen = self._saved  # the same, even if a later change might not show in it
 
     @property
     def is_recorded(self) -> bool:
@@ -51,19 +52,21 @@ class Changes:
         Args:
             directory: the stamp of the directory, as it is now.
         """
-        rescan = self._rescan_seconds is not None and (
+        is_due = self._rescan_seconds is not None and (
             time.monotonic() - self._rescanned >= self._rescan_seconds
         )
-        if directory == self._listed and not rescan:
+        if directory == self._listed and not is_due:
             return
         self._load()
         names = set(self._store.names())
         changed = names ^ self._known.keys()
-        if rescan:
+        is_replaced = not changed and directory != self._seen and self._rescan_seconds is not None
+        if is_due or is_replaced:
             self._rescanned = time.monotonic()
             known = names & self._known.keys()
             changed |= {name for name in known if self._store.stamp(name) != self._known[name]}
         self.pending = dict.fromkeys(sorted(changed))
+        self._seen = directory
         self._listed = directory if directory.settled else None
 
     def _load(self) -> None:

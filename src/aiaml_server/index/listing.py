@@ -115,7 +115,7 @@ def labels(
     """Return the agents, users or topics of the files that match, each as first written."""
     condition, values = matching(wanted, ids)
     rows = database.rows(
-        "SELECT label, count(DISTINCT file), min(file) FROM labels WHERE field = ? AND file IN"
+        "SELECT label, count(*), min(file) FROM labels WHERE field = ? AND file IN"
         f" (SELECT id FROM files WHERE {condition}) GROUP BY key ORDER BY 2 DESC, 1",
         [field, *values],
     )
