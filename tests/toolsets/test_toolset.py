@@ -256,7 +256,7 @@ def test_exactly_the_named_toolsets_are_served(
         (("--toolset", "x1"), {}, "there are aiaml, "),
         (("--toolset",), {}, "--toolset"),
         ((), {"AIAML_TOOLSETS": "tpy"}, "AIAML_TOOLSETS names 'tpy'"),
-        ((), {"AIAML_TOOLSETS": "aiaml", "AIAML_CHECK_INDEX": "maybe"}, "AIAML_CHECK_INDEX"),
+        ((), {"AIAML_TOOLSETS": "aiaml", "AIAML_HOOKS": "maybe"}, "AIAML_HOOKS"),
     ],
 )
 def test_what_cannot_be_served_is_one_sentence(
