@@ -120,7 +120,7 @@ def test_a_healthy_store_is_well(base: Path) -> None:
     assert report.having("ok", "12 memories")
     assert report.having("ok", "as the files do")
     assert report.having("ok", "the three tools work")
-    assert {path.name for path in base.iterdir()} == {"files", ".index", ".lock"}
+    assert {path.name for path in base.iterdir()} == {".aiaml-id", "files", ".lock"}
 
 
 def test_nothing_yet_is_well(tmp_path: Path) -> None:

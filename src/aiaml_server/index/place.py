@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from aiaml_server.files import make_directory, replace_atomic
-from aiaml_server.storage.derived import cache_directory
+from aiaml_server.identity import base_id, cache_directory
 
 _BASE = "base"  # the file in each folder that names its base
 _FILE = f"1-{unicodedata.unidata_version}.sqlite"
@@ -26,7 +26,7 @@ def index_file(base: Path) -> Path:
     Raises:
         NoStateDirectory: the user has no cache directory.
     """
-    named = str(base.resolve()).encode("utf-8", "surrogateescape")
+    named = f"{base.resolve()}\n{base_id(base)}".encode("utf-8", "surrogateescape")
     folder = hashlib.blake2b(named, digest_size=16).hexdigest()
     return cache_directory() / "index" / folder / _FILE
 
