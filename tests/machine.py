@@ -8,14 +8,10 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 
 from aiaml_server import Memory, MemoryBank, Settings
 from aiaml_server.format.memory import parsed
-from aiaml_server.index import index_file
-from aiaml_server.index.database import Database
-from aiaml_server.storage.store import Store
 from aiaml_server.sync import Status
 from aiaml_server.sync.forgetting.plan import plan
 from aiaml_server.sync.place import directory_of
@@ -156,15 +152,6 @@ class Machine:
     def messages(self, branch: str = "HEAD") -> list[str]:
         """Return the subjects of all commits of a branch, newest first."""
         return git(self.repository, "log", "--format=%s", branch, "--").splitlines()
-
-
-def is_index_current(base: Path) -> bool:
-    """Say whether the next process to be asked has nothing to compare."""
-    file = index_file(base)
-    if not file.exists():
-        return False
-    with closing(Database(file)) as database:
-        return database.directory == Store(base).stamp()
 
 
 def content_of(remote: Path, branch: str = "main") -> dict[str, bytes]:

@@ -31,7 +31,6 @@ from machine import (
     as_person,
     content_of,
     git,
-    is_index_current,
     settle,
 )
 from printed import completed
@@ -509,7 +508,6 @@ def test_memories_travel_without_anyone_doing_anything(ada: Machine, bob: Machin
     with ada.bank.opened(), bob.bank.opened():
         memory = ada.remember("hello")
         wait_until(lambda: memory.file_name in bob.files)
-        wait_until(lambda: is_index_current(bob.base))
 
 
 def test_closing_commits_what_is_new_in_time(alone: Machine) -> None:
