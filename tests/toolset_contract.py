@@ -191,8 +191,13 @@ class Contract:
             self.story(call)
 
     def lasting(self, place: Path) -> dict[str, str]:
-        """Return the files that are no derived ones."""
-        return {name: digest for name, digest in tree(place).items() if ".index" not in name}
+        """Return the files but the index and the id of a new memory directory."""
+        derived = (".index", ".aiaml-id")
+        return {
+            name: digest
+            for name, digest in tree(place).items()
+            if not any(part in name for part in derived)
+        }
 
     @pytest.mark.anyio
     async def test_every_failure_has_its_shape(self, client: Client, tmp_path: Path) -> None:

@@ -197,7 +197,7 @@ def _write_id(path: Path) -> str:
     """
     data = f"{secrets.token_hex(16)}\n".encode()
     try:
-        replace_atomic(path / ID_FILE, data, 0o644)
+        replace_atomic(path / ID_FILE, data)
     except PermissionError:
         if sys.platform == "win32" or path.stat().st_uid == os.geteuid():
             raise

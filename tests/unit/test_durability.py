@@ -196,7 +196,7 @@ def test_a_failed_sync_is_answered_as_an_error_in_words(tmp_path: Path) -> None:
         assert_refuses(client, base, "the disk reported an input/output error")
         assert_refuses(client, base, "the disk reported an input/output error")
         assert_remembers(client, base)
-    assert log.read_text().count("(INJECTED)") == 2
+    assert log.read_text().count("(INJECTED)") >= 2
 
 
 @strace.needed

@@ -37,25 +37,6 @@ def test_a_memory_that_is_too_long_is_not_stored(
     assert bank.names() == []
 
 
-@pytest.mark.parametrize(
-    ("client", "name", "size", "limit"),
-    [
-        ("cursor", ".cursor/mcp.json", 16 * MIB, "larger than 16 MiB"),
-        ("codex", ".codex/config.toml", 128 * KIB, "larger than 128 KiB"),
-    ],
-)
-def test_a_clients_file_that_is_too_large_is_left_alone(
-    client: str, name: str, size: int, limit: str, home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """It is named, with the limit."""
-    path = home / name
-    path.parent.mkdir(parents=True)
-    path.write_bytes(b"#\n" * (size // 2 + KIB))
-    assert main(["install", client]) != 0
-    assert limit in " ".join("".join(capsys.readouterr()).split())
-    assert path.read_bytes() == b"#\n" * (size // 2 + KIB)
-
-
 def git_directory(place: Path) -> None:
     """Make what counts as the top of a work tree."""
     (place / ".git").mkdir(exist_ok=True)

@@ -89,8 +89,6 @@ def run(words: Sequence[str], where: Path, uid: int, given: str = "", **environ:
 
 FOUND = {
     "citations": ("citations", "list"),
-    "sessions": ("sessions", "show", "eve"),
-    "sessions' log": ("sessions", "show", "eve", "2026-01-01"),
     "compartments": ("compartments", "show"),
 }
 
@@ -110,29 +108,6 @@ def test_owner_is_another(eve: Path, words: tuple[str, ...], uid: int) -> None:
     assert SAID not in run(words, work, uid, AIAML_SAFE_DIRECTORIES=str(eve.parent))
     assert SAID in run(words, work, uid, AIAML_SAFE_DIRECTORIES=f"/nowhere:{top}")
     assert SAID in run(words, work, uid, AIAML_SAFE_DIRECTORIES="*")
-
-
-@as_root
-def test_owner_of_the_logs_alone_is_another(eve: Path) -> None:
-    """A folder of another user's in a repository of one's own is written to by nobody else."""
-    owned(eve, ADA)
-    owned(eve / ".github/agent-memory/eve/logs", EVE)
-    said = run(FOUND["sessions' log"], eve, ADA)
-    assert f"belongs to the user {EVE}" in " ".join(said.split()) and SAID not in said
-
-
-@as_root
-def test_owner_is_another_in_a_list(eve: Path) -> None:
-    """`sessions list` says so, and neither that there are no logs nor that all went well."""
-    code = f"{ANOTHER.replace('sys.exit(main(sys.argv[2:]))', 'print(main(sys.argv[2:]))')}"
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(ADA), "sessions", "list"],
-        cwd=eve, env={**os.environ, "HOME": str(eve.parent / "ada")},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.stdout.strip() == "2", done.stderr
-    assert f"belongs to the user {EVE}" in " ".join(done.stderr.split())
-    assert "no session logs" not in done.stderr
 
 
 @as_root

@@ -64,7 +64,8 @@ def show_command(path: Path, compartment: str | None, session: str | None, json:
         echo_json(rows)
         return 0
     for row in rows:
-        echo(bold(f"{row['session']} / {row['compartment']}  {row['id']}  {row['updated_at']}"))
+        updated = row.get("updated_at", "")
+        echo(bold(f"{row['session']} / {row['compartment']}  {row['id']}  {updated}".rstrip()))
         facts = [row.get("category", ""), " ".join(row.get("tags", ()))]
         facts += [f"priority {row['priority']}", f"read {plural(row['access_count'], 'time')}"]
         echo(dim("  ".join(filter(None, facts))))
