@@ -123,9 +123,8 @@ def test_an_obsidian_vault(tmp_path: Path) -> None:
         tmp_path / "vault",
         {
             ".obsidian/templates.json": '{"folder": "Templates/"}',
-            ".obsidian/plugins/templater-obsidian/data.json": '{"templates_folder": "Snippets"}',
             "Templates/Daily.md": "Plain words of a template.",
-            "Snippets/Weekly.md": "More of them.",
+            "Weekly.md": "<% tp.date.now() %> More of them.",
             "Template.md": "---\ncreated: {{date}}\n---\nBody.",
             "Drawing.excalidraw.md": drawing,
             "Recipes/Bread.md": "---\ncreated: 2025-02-03\ntags: [baking]\n---\nFlour, water.",
@@ -152,7 +151,7 @@ def test_an_obsidian_vault(tmp_path: Path) -> None:
     assert "link" in skipped.pop("Link.md", "link") and "utf-8" in skipped.pop("Latin.md")
     assert skipped == {
         "Templates": "it holds templates",
-        "Snippets": "it holds templates",
+        "Weekly.md": "it is a template",
         "Template.md": "it is a template",
         "Empty.md": "it is empty",
         ".Evicted.md.icloud": "it is only in the cloud; download it first",
@@ -169,7 +168,6 @@ def test_a_logseq_graph(tmp_path: Path) -> None:
             "logseq/config.edn": "{:meta/version 1}",
             "logseq/bak/pages/Ada/2026-03-13.md": "- Ada is allergic to cats.",
             "logseq/version-files/local/pages/Ada/2026.md": "- an older version",
-            "bak/Old.md": "- older still",
             "pages/Ada.md": "type:: person\ntags:: friend, gardener\n\n- Ada is allergic to bees.",
             "pages/Projects___Garden.md": "- Plan of the beds",
             "journals/2026_03_14.md": "- Met [[Ada]] about the garden #work",
@@ -183,7 +181,7 @@ def test_a_logseq_graph(tmp_path: Path) -> None:
     assert items["pages/Projects___Garden.md"].memory.content.startswith("# Projects/Garden\n")
     journal = items["journals/2026_03_14.md"].memory
     assert parse_timestamp(journal.timestamp) == parse_timestamp("2026-03-14")
-    assert set(skipped) == {"logseq", "bak"}
+    assert set(skipped) == {"logseq"}
 
 
 def test_files_of_claude_serena_and_basic_memory(tmp_path: Path) -> None:
@@ -234,6 +232,23 @@ def test_json_lines_come_back_exactly() -> None:
     )
     (item,) = import_jsonl(export_jsonl([stored]), "m", "ann")
     assert isinstance(item, Item) and item.has_id and item.memory == stored
+
+
+def test_other_lines_of_the_frontmatter_are_members_of_the_line() -> None:
+    """If their values are JSON; the toolset `semantic` has the same shape."""
+    for extra, members in (
+        (('priority: "HIGH"', "count: 3"), {"priority": "HIGH", "count": 3}),
+        (("priority: HIGH", "count: 3"), {"extra": ["priority: HIGH", "count: 3"]}),
+        (('imported-from: "x"', "count: 3"), {"extra": ['imported-from: "x"'], "count": 3}),
+        (('user: "x"',), {"extra": ['user: "x"']}),
+        ((), {}),
+    ):
+        stored = Memory("a1b2c3d4", "2026-01-02T03:04:05Z", "c", "u", ("t",), "x", extra)
+        line = export_jsonl([stored])
+        assert json.loads(line) == {**stored.fields(), **members}
+        if extra != ('user: "x"',):
+            (item,) = import_jsonl(line, "m", "ann")
+            assert isinstance(item, Item) and item.memory == stored
 
 
 def test_members_that_a_memory_does_not_have_are_kept() -> None:

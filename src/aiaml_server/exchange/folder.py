@@ -16,6 +16,7 @@ from aiaml_server.exchange.items import (
     extra_lines,
     is_own_id,
     topics_of,
+    without,
     words_of,
 )
 from aiaml_server.exchange.walk import find_notes, place
@@ -26,8 +27,14 @@ from aiaml_server.frontmatter import load_yaml
 MAX_BYTES = 4 * 1024 * 1024
 _TAGS = ("tags", "tag", "topics", "keywords")
 _DATES = ("created", "created_at", "createdAt", "date", "timestamp", "updated", "modified")
-_SIGNS = {"obsidian": ".obsidian", "logseq": "logseq/config.edn", "claude-code": "MEMORY.md"}
-_NAMES = {".serena": "serena", ".claude": "claude-code", "CLAUDE.md": "claude-code"}
+_SIGNS = {
+    ".obsidian": "obsidian",
+    "logseq/config.edn": "logseq",
+    ".serena": "serena",
+    ".claude": "claude-code",
+    "CLAUDE.md": "claude-code",
+    "MEMORY.md": "claude-code",
+}
 _HEAD = re.compile(r"---[ \t]*\n(.*?\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _HASH_VALUE = re.compile(r"^(\w+:[ \t]+)(#.*)$", re.MULTILINE)  # to YAML, a comment
 _LOGSEQ_HEAD = re.compile(r"(?:[\w-]+::.*\n)+")
@@ -55,11 +62,10 @@ def import_folder(source: Path, user: str, own: Path) -> Iterator[Item | Skipped
 
 def _kind_of(source: Path) -> str:
     """Return which program's notes these are; it stands as the agent of their memories."""
-    for kind, sign in _SIGNS.items():
-        if (source / sign).exists():
+    for sign, kind in _SIGNS.items():
+        if sign in source.parts or (source / sign).exists():
             return kind
-    names = [_NAMES[part] for part in source.parts if part in _NAMES]
-    return names[-1] if names else "markdown"
+    return "markdown"
 
 
 def _read_note(top: Path, path: Path, kind: str, user: str) -> Item | Skipped:
@@ -73,9 +79,7 @@ def _read_note(top: Path, path: Path, kind: str, user: str) -> Item | Skipped:
     memory = parsed(text)
     if memory is None:
         return _make_note(where, path, kind, user, text.replace("\r\n", "\n"))
-    # `export_folder` wrote the tags beside the topics.
-    extra = tuple(line for line in memory.extra if not line.startswith("tags: ["))
-    memory = replace(memory, extra=extra)
+    memory = without(memory, ["tags"])  # which `export_folder` wrote beside the topics
     if is_own_id(memory.id):
         return Item(where, memory, has_id=True)
     return Item(f"{kind}:{where}", memory.with_new_id())
@@ -101,7 +105,7 @@ def _make_note(where: str, path: Path, kind: str, user: str, text: str) -> Item 
         memory = replace(
             Memory.new(agent, user, topics, content),
             timestamp=first_date([fields.get(name) for name in _DATES], path),
-            extra=extra_lines({name: fields[name] for name in fields if name not in _TAGS}),
+            extra=extra_lines(fields, _TAGS),
         )
         return checked(Item(f"{kind}:{where}", memory, remark=remark))
     except (InvalidInput, MalformedFile, OSError) as error:

@@ -6,9 +6,8 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from aiaml_server.errors import MalformedFile
@@ -25,11 +24,10 @@ from aiaml_server.frontmatter import format_scalar
 SOURCE = "imported-from"
 DIGEST = "imported-digest"
 RUN = "imported-at"
-_GENERIC_NAMES = {"memory", "memories", "files", "notes", "docs", ".serena", ".claude"}
+_RESERVED = {*OURS, RUN, "content", "extra", "tags"}
 
 
-@dataclass(frozen=True)
-class Item:
+class Item(NamedTuple):
     """Something that becomes a memory.
 
     Attributes:
@@ -51,12 +49,6 @@ class Skipped(NamedTuple):
 
     place: str
     reason: str
-
-
-def label(path: Path) -> str:
-    """Return the end of a path that tells it from others, such as `shop/.serena/memories`."""
-    count = 3 if path.name in _GENERIC_NAMES else 1
-    return printable("/".join(path.parts[-count:]))
 
 
 def is_own_id(text: str) -> bool:
@@ -88,15 +80,19 @@ def words_of(text: str) -> list[str]:
     return [word for word in re.findall(r"[^\W_]{2,}", text.lower()) if not word.isdigit()]
 
 
-def extra_lines(fields: Mapping[str, object]) -> tuple[str, ...]:
+def extra_lines(fields: Mapping[str, object], without: Collection[str] = ()) -> tuple[str, ...]:
     """Return other properties as lines of frontmatter: YAML whose values are JSON.
 
     A property that is called like a field of a memory gets `source-` before its name.
+
+    Args:
+        fields: the properties.
+        without: names of those that are left out.
     """
     lines: list[str] = []
     for name, value in fields.items():
-        if value not in (None, "", [], {}):
-            key = f"source-{name}" if name in {*OURS, RUN} else name
+        if name not in without and value not in (None, "", [], {}):
+            key = f"source-{name}" if name in _RESERVED else name
             lines.append(f"{format_scalar(key)}: {json.dumps(value)}")
     return tuple(lines)
 
@@ -124,15 +120,16 @@ def with_marks(item: Item, run: str) -> Memory:
     if not item.has_id:
         marks[SOURCE] = item.place
     lines = [f'{key}: "{value}"' for key, value in marks.items()]
-    bare = _without(item.memory, marks)
+    bare = without(item.memory, marks)
     return replace(bare, extra=(*lines, *bare.extra))
 
 
 def without_marks(memory: Memory) -> Memory:
     """Return a memory without the marks that mean something on this computer alone."""
-    return _without(memory, (RUN,) if mark(memory, SOURCE) else (RUN, DIGEST))
+    return without(memory, (RUN,) if mark(memory, SOURCE) else (RUN, DIGEST))
 
 
-def _without(memory: Memory, keys: Iterable[str]) -> Memory:
+def without(memory: Memory, keys: Iterable[str]) -> Memory:
+    """Return a memory without lines of its frontmatter that begin with these keys."""
     extra = (line for line in memory.extra if line.partition(": ")[0] not in keys)
     return replace(memory, extra=tuple(extra))

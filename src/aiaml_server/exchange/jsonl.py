@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from aiaml_server.errors import InvalidInput, MalformedFile
+from aiaml_server.errors import InvalidInput
 from aiaml_server.exchange.items import (
     Item,
     Skipped,
@@ -23,19 +23,35 @@ from aiaml_server.exchange.items import (
 )
 from aiaml_server.format.memory import Memory
 
-_FIELDS = ("id", "timestamp", "agent", "user", "topics", "content")
+_FIELDS = ("id", "timestamp", "agent", "user", "topics", "content", "extra", "tags")
 
 
 def export_jsonl(memories: Iterable[Memory]) -> bytes:
     """Return each memory as a line of JSON, which `import_jsonl` takes back exactly.
 
-    The other lines of a memory's frontmatter are the list `extra`.
+    Other lines of a memory's frontmatter are members of their own if their values are JSON; else
+    they stand in the list `extra`, as those about an import always do.
     """
-    records = [
-        {**memory.fields(), "extra": memory.extra} for memory in map(without_marks, memories)
-    ]
-    lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in records]
+    lines = []
+    for memory in map(without_marks, memories):
+        marks = [line for line in memory.extra if line.startswith("imported-")]
+        others = [line for line in memory.extra if line not in marks]
+        record, flat = memory.fields(), _members(others)
+        if extra_lines(flat) == tuple(others):
+            record |= flat
+        else:
+            marks += others
+        extra = {"extra": marks} if marks else {}
+        lines.append(json.dumps({**record, **extra}, ensure_ascii=False) + "\n")
     return "".join(lines).encode()
+
+
+def _members(lines: Iterable[str]) -> dict[str, Any]:
+    """Return lines of frontmatter as members of an object; none if a value is not JSON."""
+    pairs = [line.partition(": ") for line in lines]
+    with suppress(ValueError):
+        return {key: json.loads(value) for key, _, value in pairs}
+    return {}
 
 
 def import_jsonl(data: bytes, where: str, user: str) -> Iterator[Item | Skipped]:
@@ -49,7 +65,7 @@ def import_jsonl(data: bytes, where: str, user: str) -> Iterator[Item | Skipped]
     for place, record in _records(data, where):
         try:
             yield checked(_item(record, user))
-        except (InvalidInput, MalformedFile, TypeError, ValueError, AttributeError) as error:
+        except Exception as error:  # noqa: BLE001 (a line that others wrote may hold anything)
             yield Skipped(place, f"it is not a memory: {error}")
 
 
@@ -91,7 +107,7 @@ def _item(record: Mapping[str, Any], user: str) -> Item:
     """Return what a record says.
 
     Raises:
-        InvalidInput, TypeError, ValueError, AttributeError: it cannot be a memory.
+        Exception: it cannot be a memory.
     """
     own_id = str(record.get("id", ""))
     is_own = is_own_id(own_id)
@@ -99,12 +115,11 @@ def _item(record: Mapping[str, Any], user: str) -> Item:
     new = Memory.new(agent, about, ["any"], record.get("content", ""))
     topics = record.get("topics") or record.get("tags") or []
     topics = [topics] if isinstance(topics, str) else topics
-    others = {key: value for key, value in record.items() if key not in (*_FIELDS, "extra", "tags")}
     memory = replace(
         new,
         id=own_id if is_own else new.id,
         timestamp=str(record.get("timestamp") or new.timestamp),
         topics=tuple(topics if is_own else topics_of(topics, "import")),
-        extra=(*extra_lines(others), *record.get("extra", ())),
+        extra=(*record.get("extra", ()), *extra_lines(record, _FIELDS)),
     )
     return Item(f"jsonl:{printable(own_id) or digest(new.content)}", memory, is_own)

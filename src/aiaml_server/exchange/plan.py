@@ -33,7 +33,7 @@ def make_plan(found: Iterable[Item | Skipped], existing: Iterable[Memory]) -> Pl
     by_id = {memory.id: memory for memory in existing}
     by_place = {mark(memory, SOURCE): memory for memory in by_id.values()}
     digests = {digest(memory.content) for memory in by_id.values()}
-    digests |= {mark(memory, DIGEST) for memory in by_id.values()}
+    digests.update(mark(memory, DIGEST) for memory in by_id.values())
     for item in found:
         if isinstance(item, Skipped):
             plan.skipped.append(item)

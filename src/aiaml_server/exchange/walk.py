@@ -8,16 +8,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from aiaml_server.errors import MalformedFile
-from aiaml_server.exchange.items import Skipped, label, printable
+from aiaml_server.exchange.items import Skipped, printable
 from aiaml_server.files import read_regular
 
 MARKDOWN = (".md", ".markdown")
 _PLACEHOLDERS = (".icloud", ".nextcloud", ".owncloud")
-_TEMPLATE_SETTINGS = {
-    ".obsidian/templates.json": "folder",
-    ".obsidian/plugins/templater-obsidian/data.json": "templates_folder",
-}
+_GENERIC_NAMES = {"memory", "memories", "files", "notes", "docs", ".serena", ".claude"}
 
 
 def find_notes(top: Path, own: Path) -> Iterator[Path | Skipped]:
@@ -37,8 +33,11 @@ def find_notes(top: Path, own: Path) -> Iterator[Path | Skipped]:
         if top in folder.parents and folder.is_dir():
             yield Skipped(place(top, folder), reason)
     for parent, folders, names in os.walk(top, onerror=_fail):
-        visible = [name for name in sorted(folders) if name[0] != "." and name != "node_modules"]
-        folders[:] = [name for name in visible if Path(parent, name) not in left_out]
+        folders[:] = [
+            name
+            for name in sorted(folders)
+            if not name.startswith((".", "node_modules")) and Path(parent, name) not in left_out
+        ]
         for path in (Path(parent, name) for name in sorted(names)):
             if path.name.endswith(_PLACEHOLDERS):
                 yield Skipped(place(top, path), "it is only in the cloud; download it first")
@@ -52,8 +51,12 @@ def _fail(error: OSError) -> None:
 
 
 def place(top: Path, path: Path) -> str:
-    """Return where a file stands below the folder `top`, the same on every computer."""
-    return printable("/".join([label(top), *path.relative_to(top).parts]))
+    """Return where a file stands below the folder `top`, the same on every computer.
+
+    Of the folder's own path, so much is told that it is known from others.
+    """
+    count = 3 if top.name in _GENERIC_NAMES else 1
+    return printable("/".join([*top.parts[-count:], *path.relative_to(top).parts]))
 
 
 def _is_note(top: Path, path: Path) -> bool:
@@ -65,9 +68,8 @@ def _folders_of_editors(top: Path) -> dict[Path, str]:
     """Return the folders of a vault or graph that hold no notes, each with the reason."""
     folders: dict[Path, str] = {}
     if (top / "logseq" / "config.edn").is_file():
-        folders = dict.fromkeys((top / "logseq", top / "bak"), "Logseq keeps older versions there")
-    for file, key in _TEMPLATE_SETTINGS.items():
-        with suppress(OSError, MalformedFile, ValueError, AttributeError, LookupError):
-            folder = json.loads(read_regular(str(top / file), 1 << 20))[key]
-            folders[top / folder.strip("/")] = "it holds templates"
+        folders[top / "logseq"] = "Logseq keeps settings and older versions there"
+    with suppress(Exception):  # a file that others wrote may hold anything
+        settings = json.loads(read_regular(str(top / ".obsidian" / "templates.json"), 1 << 20))
+        folders[top / settings["folder"].strip("/")] = "it holds templates"
     return folders
