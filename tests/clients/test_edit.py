@@ -274,7 +274,7 @@ def test_connections_say_what_is_wrong(home: Machine, tmp_path: Path) -> None:
     for entry, what in [
         ({"command": gone}, f"starts {gone}, which was not found"),
         ({"command": "no-such-uvx"}, "starts no-such-uvx, which was not found"),
-        ({"url": "http://x"}, "has no command"),
+        ({"url": "http://x"}, "starts nothing, which was not found"),
     ]:
         config(home).write_text(json.dumps({"mcpServers": {"aiaml": entry}}))
         assert problem() == (

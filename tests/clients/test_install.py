@@ -74,10 +74,11 @@ def test_a_toolset_is_added_to_what_the_entry_serves(
 def test_a_project_gets_nothing_of_this_computer(
     home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only what is named. Each toolset has an entry of its own, and all are removed together."""
+    """Only what is named. Toolsets have an entry of their own, and all are removed together."""
     monkeypatch.setenv("AIAML_LOG_LEVEL", "DEBUG")
-    words = ("claude-code", "--project", "--toolset", "citations", "--toolset", "aiaml")
-    typed(capsys, "install", *words, "--dir", "~/work/memory")
+    words = ("claude-code", "--project", "--dir", "~/work/memory")
+    typed(capsys, "install", *words)
+    typed(capsys, "install", *words, "--toolset", "citations")
     path = home / ".mcp.json"
     ours = {"AIAML_MEMORY_DIR": "~/work/memory"}
     assert entry(path)["env"] == ours
@@ -103,7 +104,7 @@ def test_passwords_are_written_and_not_shown(
     assert "swordfish" not in typed(capsys, "install", "cursor", "--env", remote)
     assert "swordfish" in path.read_text()
     said = typed(capsys, "install", "--print", "codex", "--env", remote)
-    assert "https://***@example.org" in said and "Put the password in place of ***" in said
+    assert "https://***@example.org" in said and "*** stands for a password" in said
 
 
 def test_a_file_that_is_refused_is_told_with_the_text_to_paste(

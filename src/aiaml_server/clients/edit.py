@@ -140,11 +140,11 @@ def snippet(client: Client, command: Sequence[str], variables: Mapping[str, str]
     return _put(client, "", ENTRY, _entry(client, None, command, variables))
 
 
-def project_variables(directory: Path) -> dict[str, str]:
+def project_variables(directory: Path) -> Mapping[str, str]:
     """Return the environment of our entry in the files of a project; empty if there is none."""
     clients = [client.in_project(directory) for client in CLIENTS if client.project_file]
     entries = connections(Machine("", directory, {}), clients)
-    return dict(next((each.variables for each in entries if each.name == ENTRY), {}))
+    return next((each.variables for each in entries if each.name == ENTRY), {})
 
 
 def _form(client: Client) -> ModuleType:
@@ -197,9 +197,7 @@ def _connection(
     program = str(entry.get("command", ""))
     problem = ""
     if name and not find(program):
-        what = f"starts {program}, which was not found" if program else "has no command"
-        remedy = f"`aiaml install {client.name}` repairs it"
-        problem = f"{path}: the entry {name} {what}; {remedy}."
+        what = f"the entry {name} starts {program or 'nothing'}, which was not found"
+        problem = f"{path}: {what}; `aiaml install {client.name}` repairs it."
     command = (program, *map(str, entry.get("args") or ()))
-    variables = {key: str(value) for key, value in (entry.get("env") or {}).items()}
-    return Connection(client, path, installed, name, command, problem, variables)
+    return Connection(client, path, installed, name, command, problem, entry.get("env") or {})

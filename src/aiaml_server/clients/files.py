@@ -43,8 +43,7 @@ def opened(path: Path) -> Iterator[tuple[bytes | None, str]]:
         text = (data or b"").decode()
         yield data, text
     except RefusedEdit as error:
-        where = f"line {text.count(chr(10), 0, error.offset) + 1}: " if error.offset else ""
-        raise ConfigError(f"{path}: {where}{error}") from None
+        raise ConfigError(f"{path}: {error}") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: it is not UTF-8; save it as UTF-8 and try again") from None
     except (AttributeError, LookupError, TypeError, ValueError, RecursionError):

@@ -19,7 +19,7 @@ from aiaml_server.clients.registry import Machine
 from aiaml_server.clients.text import ConfigError, RefusedEdit, dig, has_content
 
 _PURPOSE = "aiaml-hooks"
-_PROGRAM = "-m aiaml_server.server.hooks "
+_PROGRAM = "aiaml_server.server.hooks"
 
 
 @dataclass(frozen=True)
@@ -92,14 +92,11 @@ def add_hooks(
     wanted = [_hook(name, event, toolset, base) for event in events if event in host.events]
     if not wanted:
         raise ConfigError(f"{name} has no hooks for the events of {toolset}")
-    if Path(launch.command()[0]).stem in ("uv", "uvx"):
-        raise ConfigError(
-            "a hook needs a program that stays installed, and this one is in a cache; "
-            "run `uv tool install aiaml-server` first"
-        )
+    if Path(launch.command()[0]).stem == "uvx":
+        raise ConfigError("a hook needs a program that stays; run `uv tool install aiaml-server`")
     with files.opened(path) as (before, text):
         present = _ours(text)
-        replaced = [hook for hook in present if f" --toolset {toolset} " in _command(hook[1])]
+        replaced = [hook for hook in present if f" --toolset {toolset} " in str(hook)]
         after = text if replaced == wanted else _add(host, _remove(text, replaced), wanted)
     return Change(path, before, after.encode(), _PURPOSE, is_new=not present)
 
@@ -129,10 +126,9 @@ def remove_hooks(name: str, machine: Machine) -> Change:
 def _hook(name: str, event: str, toolset: str, base: str) -> _Hook:
     """Return the hook of one event, in the form of a client."""
     host = HOSTS[name]
-    options = f"--host {name} --event {event} --toolset {toolset} --dir {shlex.quote(base)}"
-    python = Path(sys.executable).as_posix()
-    command = f"{shlex.quote(python)} -I {_PROGRAM}{options}"
-    hook: dict[str, Any] = {"command": command, "timeout": host.timeout}
+    words = [Path(sys.executable).as_posix(), "-I", "-m", _PROGRAM, "--host", name]
+    words += ["--event", event, "--toolset", toolset, "--dir", base]
+    hook: dict[str, Any] = {"command": shlex.join(words), "timeout": host.timeout}
     client_event, tools = host.events[event]
     if not host.is_flat:
         hook = {"hooks": [{"type": "command", **hook}]}
@@ -140,17 +136,10 @@ def _hook(name: str, event: str, toolset: str, base: str) -> _Hook:
 
 
 def _ours(text: str) -> list[_Hook]:
-    """Return our hooks in a settings file."""
+    """Return our hooks in a settings file; a group with a hook of somebody else is not ours."""
     events = dig(jsonc.load(text), ("hooks",)) or {}
-    return [
-        (event, item) for event in events for item in events[event] if _PROGRAM in _command(item)
-    ]
-
-
-def _command(item: Any) -> str:
-    """Return the command of an item that starts just one."""
-    hooks = item.get("hooks", [item])
-    return str(hooks[0].get("command")) if len(hooks) == 1 else ""
+    hooks = [(event, item) for event in events for item in events[event]]
+    return [hook for hook in hooks if _PROGRAM in str(hook) and str(hook).count("'command':") == 1]
 
 
 def _add(host: Host, text: str, hooks: Iterable[_Hook]) -> str:

@@ -51,7 +51,7 @@ def load(text: str) -> Any:
     try:
         return json.loads(strict) if strict.strip() else None
     except json.JSONDecodeError as error:
-        raise RefusedEdit(error.pos, error.msg) from None
+        raise RefusedEdit(f"line {error.lineno}: {error.msg}") from None
 
 
 def put(text: str, keys: Keys, value: Any) -> str:
@@ -64,9 +64,7 @@ def put(text: str, keys: Keys, value: Any) -> str:
         LookupError, TypeError, ValueError: a value on the way is no object or list.
     """
     if load(text) is None:
-        body = text.rstrip()
-        gap = _newline(text) if body.removeprefix(BOM) else ""
-        text = body + gap + "{}" + (text[len(body) :] or "\n")
+        text += "{}\n"
     path = _find(text, keys)
     last = path[-1]
     if len(path) > len(keys):
@@ -176,7 +174,7 @@ def _insert(text: str, start: int, label: str, value: Any) -> str:
 
 def _indent(text: str, offset: int) -> str:
     """Return the blanks at the beginning of the line of an offset."""
-    line = text[text.rfind("\n", 0, offset) + 1 :].removeprefix(BOM)
+    line = text[text.rfind("\n", 0, offset) + 1 :]
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 

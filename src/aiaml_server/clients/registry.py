@@ -34,7 +34,7 @@ class Machine:
 
     system: str
     home: PurePath
-    environ: Mapping[str, str] = field(repr=False)
+    environ: Mapping[str, str]
 
     def expand(self, pattern: str) -> str:
         """Return a pattern of the table below with the directories of this machine."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -16,22 +17,12 @@ class ConfigError(AiamlError):
 
 
 class RefusedEdit(Exception):  # noqa: N818 (nothing failed: the text stays as it is)
-    """A text that cannot be parsed, or not be edited safely.
-
-    Attributes:
-        offset: where, in characters from the beginning; 0 if that is not known.
-    """
-
-    def __init__(self, offset: int, reason: str) -> None:
-        super().__init__(reason)
-        self.offset = offset
+    """A text that cannot be parsed, or not be edited safely."""
 
 
 def has_content(text: str) -> bool:
     """Return whether a file has more than what is left of one that was made for us."""
-    rest = "".join(text.split())
-    for name in ("mcpServers", "servers", "context_servers", "hooks"):
-        rest = rest.replace(f'"{name}":{{}}', "")
+    rest = re.sub(r'"(mcpServers|servers|context_servers|hooks)":\{\}', "", "".join(text.split()))
     return rest not in ("", "{}", '{"version":1,}')
 
 
@@ -51,4 +42,4 @@ def verified(load: Callable[[str], Any], edited: str, expected: Any) -> str:
     with suppress(RefusedEdit):
         if load(edited) == expected:
             return edited
-    raise RefusedEdit(0, "this layout cannot be edited safely")
+    raise RefusedEdit("this layout cannot be edited safely")

@@ -27,7 +27,7 @@ def load(text: str) -> dict[str, Any]:
     try:
         return tomlkit.parse(text.removeprefix(BOM).replace("\r\n", "\n")).unwrap()
     except (TOMLKitError, ValueError) as error:
-        raise RefusedEdit(0, f"it is not valid TOML: {error}") from None
+        raise RefusedEdit(f"it is not valid TOML: {error}") from None
 
 
 def put(text: str, keys: Sequence[str], table: Mapping[str, Any]) -> str:
