@@ -67,13 +67,12 @@ def write_memories(path: Path, memories: list[Memory], *, force: bool) -> None:
         Exit: there is something already.
         StoreError: it cannot be written.
     """
+    is_file = path.suffix.lower() == ".jsonl"
+    if path.exists() and not (force and is_file):
+        raise Exit(f"{path} exists; name another, or use --force for a file", EXIT_FAILED)
     try:
-        if path.suffix.lower() == ".jsonl":
-            if path.exists() and not force:
-                raise Exit(f"{path} exists; --force replaces it", EXIT_FAILED)
+        if is_file:
             write_atomic(path, export_jsonl(memories))
-        elif path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise Exit(f"{path} exists and is not an empty folder; name another", EXIT_FAILED)
         else:
             export_folder(memories, path)
     except OSError as error:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from aiaml_server.cli.context import opened
-from aiaml_server.exchange import RUN, Item, Plan, Skipped, make_plan, mark, read_source, with_marks
+from aiaml_server.exchange import RUN, Plan, make_plan, mark, read_source, with_marks
 from aiaml_server.format.memory import (
-    Memory,
     checked_user,
     format,  # noqa: A004 (the word for it)
     usual_user,
 )
 from aiaml_server.terminal import (
-    EXIT_OK,
     EXIT_USAGE,
     Exit,
     confirm,
@@ -27,7 +26,6 @@ from aiaml_server.terminal import (
     json_option,
     plural,
     truncate,
-    wrap,
     yes_option,
 )
 from aiaml_server.timestamps import now
@@ -64,7 +62,7 @@ def import_(
     dry_run: bool,
     yes: bool,
     json: bool,
-) -> int:
+) -> None:
     """Import memories and notes from other programs.
 
     SOURCE is a folder of markdown (Obsidian, Logseq, Basic Memory, Serena, Claude's files), one
@@ -83,10 +81,9 @@ def import_(
         raise Exit("name a SOURCE, or use --undo RUN", EXIT_USAGE)
     with opened() as bank:
         if undo:
-            return _undo(bank, undo, yes=yes)
-        existing = [memory for _, memory in bank.read(bank.names())]
-        about = checked_user(user) if user else usual_user(existing)
-        plan = make_plan(_read(sources, about, bank.base.resolve()), existing)
+            _undo(bank, undo, yes=yes)
+            return
+        plan = _plan(bank, sources, user)
         places = _places(plan)
         if not json:
             _preview(places, len(plan.unchanged))
@@ -95,9 +92,7 @@ def import_(
             if not yes:
                 confirm("Import them?")
             run = f"{now():%Y%m%dT%H%M%S}"
-            _add(bank, [with_marks(item, run) for item in plan.new])
-            for before, item in plan.changed if update else ():
-                _replace(bank, before, item)
+            _store(bank, plan, run, update=update)
     if json:
         echo_json({"run": run, "unchanged": len(plan.unchanged), **places})
     elif run:
@@ -105,46 +100,47 @@ def import_(
         echo(f"Imported {plural(len(plan.new), 'memory')}{updated}.")
         if plan.new:
             echo(f"Undo: aiaml import --undo {run}")
-    return EXIT_OK
 
 
-def _read(sources: Iterable[Path], user: str, own: Path) -> Iterator[Item | Skipped]:
-    """Yield what sources hold.
+def _plan(bank: MemoryBank, sources: Sequence[Path], user: str | None) -> Plan:
+    """Return what would become of sources.
 
     Raises:
         Exit: a source is in the memory directory.
         MalformedFile, OSError: a source cannot be read.
     """
-    for source in sources:
-        if own in (source, *source.parents):
-            raise Exit(f"{source} is in your own memory directory", EXIT_USAGE)
-        yield from read_source(source, user, own)
+    own = bank.base.resolve()
+    if any(own in (source, *source.parents) for source in sources):
+        raise Exit("the source is in your own memory directory", EXIT_USAGE)
+    existing = [memory for _, memory in bank.read(bank.names())]
+    about = checked_user(user) if user else usual_user(existing)
+    found = [read_source(source, about, own) for source in sources]
+    return make_plan(chain.from_iterable(found), existing)
 
 
-def _add(bank: MemoryBank, memories: Sequence[Memory]) -> None:
-    """Store memories, some hundreds durable in one step."""
+def _store(bank: MemoryBank, plan: Plan, run: str, *, update: bool) -> None:
+    """Store what is new, some hundreds durable in one step; with `update`, what changed as well.
+
+    An updated memory keeps its id, its time and its run.
+    """
+    memories = [with_marks(item, run) for item in plan.new]
     for at in range(0, len(memories), _BATCH):
         bank.add_all(memories[at : at + _BATCH], lambda _: None)
+    for before, item in plan.changed if update else ():
+        memory = with_marks(item, mark(before, RUN))
+        memory = replace(memory, id=before.id, timestamp=before.timestamp)
+        for name, _ in bank.find(before.id)[:1]:
+            bank.edit(name, bank.text(name), format(memory))
 
 
-def _replace(bank: MemoryBank, before: Memory, item: Item) -> None:
-    """Give a memory what its source says now; it keeps its id, its time and its run."""
-    memory = with_marks(item, mark(before, RUN))
-    memory = replace(memory, id=before.id, timestamp=before.timestamp)
-    for name, _ in bank.find(before.id)[:1]:
-        bank.edit(name, bank.text(name), format(memory))
-
-
-def _undo(bank: MemoryBank, run: str, *, yes: bool) -> int:
+def _undo(bank: MemoryBank, run: str, *, yes: bool) -> None:
     """Forget the memories that a run of import added."""
     names = [name for name, memory in bank.read(bank.names()) if mark(memory, RUN) == run]
-    if not names:
-        raise Exit(f"No memory was added by the import {run}")
-    if not yes:
-        confirm(f"Forget {plural(len(names), 'memory')} of this import?")
+    count = plural(len(names), "memory")
+    if names and not yes:
+        confirm(f"Forget {count} of this import?")
     bank.forget({name: bank.text(name) for name in names})
-    echo(f"Forgot {plural(len(names), 'memory')}. `aiaml restore` brings back each of them.")
-    return EXIT_OK
+    echo(f"Forgot {count}.")
 
 
 def _places(plan: Plan) -> dict[str, list[dict[str, object]]]:
@@ -160,23 +156,18 @@ def _places(plan: Plan) -> dict[str, list[dict[str, object]]]:
     }
 
 
-_TITLES = {
-    "new": "New",
-    "changed": "Changed at the source (--update replaces them)",
-    "edited": "Changed at the source and edited here; left as they are",
-    "skipped": "Skipped",
-}
-
-
 def _preview(places: dict[str, list[dict[str, object]]], unchanged: int) -> None:
     """Print what becomes of each item."""
+    titles = {
+        "changed": "changed at the source (--update replaces them)",
+        "edited": "changed at the source and edited here; left as they are",
+    }
     for sort, rows in places.items():
         if rows:
-            echo(f"{_TITLES[sort]}:")
+            echo(f"{titles.get(sort, sort).capitalize()}:")
         for row in rows[:_SHOWN]:
             why = row.get("reason") or row.get("remark")
-            line = f"{row['place']}: {why}" if why else str(row["place"])
-            echo(wrap(f"  {truncate(line, 200)}", 2))
+            echo("  " + truncate(f"{row['place']}{': ' if why else ''}{why or ''}", 200))
         if len(rows) > _SHOWN:
             echo(f"  … and {len(rows) - _SHOWN:,} more; --json has all")
     counts = [f"{len(rows):,} {sort}" for sort, rows in places.items()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import unified_diff
 from pathlib import Path
@@ -12,6 +13,7 @@ import click
 
 from aiaml_server import clients, toolsets
 from aiaml_server.clients import BY_NAME, ENTRY, Change, Client, ConfigError, Machine, launch
+from aiaml_server.identity import is_trusted_base, trust
 from aiaml_server.settings import MEMORY_DIR, Settings
 from aiaml_server.terminal import (
     EXIT_FAILED,
@@ -28,6 +30,7 @@ from aiaml_server.terminal import (
 from aiaml_server.toolsets import DEFAULT
 
 _DEFAULT_EVENTS = ("session_start", "prompt")
+_COLOURS = {"+": "green", "-": "red"}
 _SHOWN_CHARACTERS = 2_000  # of a line in a diff
 _ADDRESS = re.compile(r"(\w://)[^/@\s\"']+@")
 _SECRET = re.compile(
@@ -98,8 +101,8 @@ def install(
     your shell are copied into the entry, because most clients do not inherit them. Run the command
     again to update the entry.
 
-    In a project's file nothing of this computer is written but what you name. Each toolset gets an
-    entry of its own there, such as aiaml-citations.
+    In a project's file nothing of this computer is written but what you name. Toolsets get an entry
+    of their own there, such as aiaml-citations.
 
     \b
     Examples:
@@ -128,34 +131,30 @@ def install(
     def connect(client: Client) -> Iterator[Change]:
         if hooks:
             return _add_hooks(client, machine, served, variables.get(MEMORY_DIR, ""))
-        return _add_entries(client, machine, served, variables)
+        return iter([_entry(client, machine, served, variables)])
 
     if hooks:
-        undo = "aiaml uninstall {} --hooks"
-        return _apply(chosen, connect, "showing memories", undo, dry_run)
+        return _apply(chosen, connect, "showing memories", "aiaml uninstall {} --hooks", dry_run)
     undo = f"aiaml uninstall {{}}{' --project' if project else ''}"
     code = _apply(chosen, connect, "connected", undo, dry_run, by_hand=variables)
     if not (dry_run or project):
         _write_handshake(variables)
+        _ask_trust(Settings.from_environ(variables))
     return code
 
 
 @click.command("uninstall")
 @_names
 @click.option("--all", "everything", is_flag=True, help="Every client that is connected.")
-@_list
 @_project
 @_hooks
 @_dry_run
-@json_option
 def uninstall(
     names: Sequence[str],
     everything: bool,
-    listing: bool,
     project: Path | None,
     hooks: bool,
     dry_run: bool,
-    json: bool,
 ) -> int:
     """Remove our entries from AI clients' configuration files.
 
@@ -168,10 +167,8 @@ def uninstall(
       aiaml uninstall --all --dry-run
       aiaml uninstall claude-code --hooks
     """
-    if sum(map(bool, (names, everything, listing))) != 1:
-        raise click.UsageError("name clients, or use one of --all and --list")
-    if listing:
-        return _show_clients(json)
+    if bool(names) == everything:
+        raise click.UsageError("name clients, or use --all")
     machine = clients.this_machine()
     connected = [each.client.name for each in clients.connections(machine) if each.name]
     chosen = _chosen(connected if everything else names, project, hooks=hooks)
@@ -215,8 +212,8 @@ def _variables(
     """
     variables: dict[str, str] = {}
     if not is_project:
-        ours = {name: value for name, value in os.environ.items() if name.startswith("AIAML_")}
-        variables = {name: ours[name] for name in sorted(ours) if ours[name]}
+        ours = [name for name in sorted(os.environ) if name.startswith("AIAML_")]
+        variables = {name: os.environ[name] for name in ours if os.environ[name]}
         variables.pop("AIAML_LAUNCHER", None)
     for pair in pairs:
         name, separator, value = pair.partition("=")
@@ -240,25 +237,20 @@ def _entry_variables(client: Client, machine: Machine) -> Mapping[str, str]:
     return next((each.variables for each in entries if each.name == ENTRY), {})
 
 
-def _add_entries(
+def _entry(
     client: Client, machine: Machine, served: Sequence[str], variables: Mapping[str, str]
-) -> Iterator[Change]:
-    """Yield the changes that connect a client: in a project's file, one for each toolset."""
-    toolset_variable = toolsets.TOOLSETS.name
-    if client.project:
-        for toolset in served or [DEFAULT]:
-            name = ENTRY if toolset == DEFAULT else f"{ENTRY}-{toolset}"
-            own = {} if toolset == DEFAULT else {toolset_variable: toolset}
-            command = launch.portable_command()
-            yield clients.connect(client, machine, command, {**variables, **own}, name)
-        return
-    more = {}
+) -> Change:
+    """Return the change that connects a client; toolsets are added to what its entry serves."""
+    key = toolsets.TOOLSETS.name
+    name, more = ENTRY, {}
     if served:
-        present = variables.get(toolset_variable)
-        present = present or _entry_variables(client, machine).get(toolset_variable) or DEFAULT
-        wanted = ",".join([present, *served])
-        more = {toolset_variable: ",".join(toolsets.known(toolsets.OPTION, wanted))}
-    yield clients.connect(client, machine, launch.command(), {**variables, **more})
+        present = variables.get(key) or _entry_variables(client, machine).get(key) or DEFAULT
+        wanted = served if client.project else [present, *served]
+        more = {key: ",".join(toolsets.known(toolsets.OPTION, ",".join(wanted)))}
+    if client.project:
+        name = "-".join([ENTRY, *(toolset for toolset in served if toolset != DEFAULT)])
+    command = launch.portable_command() if client.project else launch.command()
+    return clients.connect(client, machine, command, {**variables, **more}, name)
 
 
 def _add_hooks(
@@ -329,25 +321,18 @@ def _saved(client: Client, change: Change, done: str) -> list[str]:
 
 def _difference(change: Change) -> list[str]:
     """Return what a change does as `diff -u` shows it, with masked passwords."""
-    old, new = (
-        (data or b"").decode("utf-8", "replace").splitlines()
-        for data in (change.before, change.after)
-    )
-    path = str(change.path)
-    colours = {"+": "green", "-": "red"}
-    lines = [_masked(line) for line in unified_diff(old, new, path, path, lineterm="")]
-    return [styled(line[:_SHOWN_CHARACTERS], colours.get(line[0])) for line in lines]
+    old = (change.before or b"").decode("utf-8", "replace").splitlines()
+    new = (change.after or b"").decode("utf-8", "replace").splitlines()
+    lines = unified_diff(old, new, str(change.path), str(change.path), lineterm="")
+    return [styled(_masked(line)[:_SHOWN_CHARACTERS], _COLOURS.get(line[0])) for line in lines]
 
 
 def _print(name: str, machine: Machine, variables: Mapping[str, str]) -> int:
     """Print an entry to be added by hand."""
     client = BY_NAME.get(name, clients.CLIENTS[0])
-    text = clients.snippet(client, launch.command(), variables)
-    echo(_masked(text).rstrip("\n"))
+    echo(_masked(clients.snippet(client, launch.command(), variables)).rstrip("\n"))
     if name in BY_NAME:
-        notify(dim(f"Add this to {client.find(machine)[0]}"))
-    if _masked(text) != text:
-        notify("Put the password in place of ***.")
+        notify(dim(f"Add this to {client.find(machine)[0]}. *** stands for a password."))
     return EXIT_OK
 
 
@@ -386,3 +371,15 @@ def _write_handshake(variables: Mapping[str, str]) -> None:
     greeting = copy_of(manifests)
     if greeting and not greeting.known:
         begin(greeting, [manifest.name for manifest in manifests])
+
+
+def _ask_trust(settings: Settings) -> None:
+    """Ask whether a memory directory that was made on another computer is trusted."""
+    base = settings.base
+    if not base.is_dir() or is_trusted_base(base, settings.remote):
+        return
+    question = f"{base} was made on another computer or by somebody else. Use its history and sync?"
+    if sys.stdin.isatty() and click.confirm(question, err=True):
+        trust(base)
+    else:
+        notify(f"{base} was made elsewhere. `aiaml trust` lets its history be used and sent.")
