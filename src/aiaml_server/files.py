@@ -36,7 +36,6 @@ __all__ = [
     "make_own_directory",
     "open_own",
     "open_private",
-    "read_beginning",
     "read_own",
     "read_regular",
     "remove_own",
@@ -268,19 +267,6 @@ def read_regular(path: str, limit: int) -> bytes:
         return _read_all(descriptor, status.st_size, limit)
     finally:
         os.close(descriptor)
-
-
-def read_beginning(path: str, limit: int) -> bytes:
-    """Read the first `limit` bytes of a regular file of any size, as `read_regular` does.
-
-    Raises:
-        MalformedFile: it is not a regular file.
-        OSError: it is missing or cannot be read.
-    """
-    _check_regular(os.lstat(path), sys.maxsize)
-    with FileIO(os.open(path, os.O_RDONLY | _SAFE_FLAGS)) as source:
-        _check_regular(os.fstat(source.fileno()), sys.maxsize)
-        return source.read(limit)
 
 
 def _read_all(descriptor: int, size: int, limit: int) -> bytes:

@@ -189,65 +189,34 @@ def _yaml(entry: list[str]) -> object:
     return loaded.get("value") if isinstance(loaded, dict) else None
 
 
-def load_yaml(text: str, *, fast: bool = False) -> object:
+def load_yaml(text: str) -> object:
     """Load YAML with every scalar as text, so that nothing is guessed and nothing is executed.
 
-    Args:
-        text: the YAML.
-        fast: whether to use the loader that is written in C, where it is installed. It differs in
-            few errors; and it overflows its stack on what is nested deeply, which is not given to
-            it.
-
     Returns:
-        Text, lists and mappings; None where it cannot be loaded.
+        Text, lists and mappings; None if it cannot be loaded, is nested too deeply, or has aliases,
+        with which a few bytes can mean any number of values.
     """
-    import yaml  # noqa: PLC0415 (only files that others wrote need it)
+    import yaml  # noqa: PLC0415 (only files that other programs wrote need it)
 
-    shallow = len(text) < 2000 and sum(map(text.count, "[{-?:")) < 200
-    quick = getattr(yaml, "CBaseLoader", None) if fast and shallow else None
     try:
-        return yaml.load(text, quick or _bounded())  # noqa: S506 (it makes only text, lists, mappings)
+        return yaml.load(text, _bounded_loader())  # noqa: S506 (it makes only text, lists, mappings)
     except (yaml.YAMLError, RecursionError, ValueError, TypeError):
         return None
 
 
 @cache
-def _bounded() -> type[yaml.BaseLoader]:
-    """Return a loader that refuses what is nested deeply, of which each token costs it more."""
-    import yaml  # noqa: PLC0415 (see `load_yaml`)
+def _bounded_loader() -> type[yaml.BaseLoader]:
+    import yaml  # noqa: PLC0415
 
-    class Bounded(yaml.BaseLoader):
+    class BoundedLoader(yaml.BaseLoader):
         depth = 0
 
         def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+            if self.depth == _DEEPEST or self.check_event(yaml.AliasEvent):
+                raise ValueError("nested too deeply, or an alias")
             self.depth += 1
-            if self.depth > _DEEPEST:
-                raise ValueError("nested too deeply")
             node = super().compose_node(parent, index)
             self.depth -= 1
             return node
 
-    return Bounded
-
-
-def check_expanded_size(value: object) -> None:
-    """See that what YAML says is no longer than a frontmatter may be, with its aliases written out.
-
-    Where aliases are nested, a few bytes mean any number of values.
-
-    Raises:
-        MalformedFile: it is longer.
-    """
-    room, values = MAX_HEAD, [value]
-    while values:
-        each = values.pop()
-        room -= 1
-        if isinstance(each, str):
-            room -= len(each)
-        elif isinstance(each, list):
-            values += each
-        elif isinstance(each, dict):
-            values += [*each, *each.values()]
-        if room < 0:
-            why = f"its frontmatter has more than {MAX_HEAD:,} characters with its aliases written"
-            raise MalformedFile([f"{why} out"])
+    return BoundedLoader

@@ -23,7 +23,7 @@ from typing import IO, Any, TextIO, TypeVar
 import click
 
 from aiaml_server.errors import AiamlError
-from aiaml_server.format.invisible import INVISIBLE, inert, inert_json, marked, marked_line
+from aiaml_server.format.invisible import INVISIBLE, inert, inert_json, marked
 from aiaml_server.format.logs import LogFormatter
 
 __all__ = [
@@ -36,7 +36,6 @@ __all__ = [
     "confirm",
     "dim",
     "echo",
-    "echo_ci_command",
     "echo_json",
     "echo_rows",
     "json_option",
@@ -120,11 +119,6 @@ def echo_json(value: Any) -> None:
     text = json.dumps(value, ensure_ascii=encoding != "utf8", indent=2)
     text = _INVISIBLE.sub(lambda found: json.dumps(found[0])[1:-1], text)
     click.echo(inert_json(text), sys.stdout)
-
-
-def echo_ci_command(text: str) -> None:
-    """Print a line that GitHub obeys: what stands behind the `::`, such as `error file=a.py::b`."""
-    click.echo(f"::{inert(marked_line(text))}", sys.stdout)
 
 
 def echo_rows(rows: Iterable[Mapping[str, Any]], data: str, whole: Any = None) -> None:

@@ -21,7 +21,6 @@ __all__ = [
     "parse_range",
     "parse_timestamp",
     "parse_timestamp_or_age",
-    "range_end",
     "to_local",
     "to_utc",
 ]
@@ -111,12 +110,6 @@ def _parse_local(text: str) -> int | None:
     """Parse a local time; in the calendar's first and last hours, read it as UTC."""
     moment = parse_timestamp(text)
     return parse_timestamp(f"{text}Z") if moment is None else moment
-
-
-def range_end(text: str) -> int | None:
-    """Return the last microsecond of an ISO 8601 date or time; None for other texts."""
-    parsed = parse_range(text) if is_timestamp(text.strip()) else None
-    return parsed[1] if parsed else None
 
 
 def parse_timestamp_or_age(text: str) -> int | None:

@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from aiaml_server.errors import MalformedFile
 from aiaml_server.toolsets.citations.errors import MalformedMemory
 
 _DOCUMENT = re.compile(
@@ -74,12 +73,9 @@ def parse(head: str) -> dict[str, Any]:
     if fields is None:
         try:
             # Imported here because the standard library alone reads the canonical form.
-            from aiaml_server.frontmatter import check_expanded_size, load_yaml  # noqa: PLC0415
+            from aiaml_server.frontmatter import load_yaml  # noqa: PLC0415
 
-            fields = load_yaml(head, fast=True)
-            check_expanded_size(fields)
-        except MalformedFile as error:
-            raise MalformedMemory(str(error)) from error
+            fields = load_yaml(head)
         except ImportError:
             message = "the YAML is not in canonical form; `pip install pyyaml` to have it read"
             raise PyYamlMissing(message) from None

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aiaml_server.errors import MalformedFile
-from aiaml_server.frontmatter import check_expanded_size, load_yaml, split
+from aiaml_server.frontmatter import load_yaml, split
 from aiaml_server.toolsets.semantic.models import MAX_LINE, MAX_TAGS, iso_to_sql
 
 if TYPE_CHECKING:
@@ -79,7 +79,6 @@ def _frontmatter(text: str) -> tuple[Mapping[str, Any], str]:
     try:
         head, body, _ = split(text)
         fields = load_yaml(head) if len(head) <= MAX_HEAD else None
-        check_expanded_size(fields)
     except MalformedFile:
         return {}, text
     return (fields, body) if isinstance(fields, dict) else ({}, text)
