@@ -2,8 +2,8 @@
 
 from aiaml_server.index.index import Index
 from aiaml_server.index.listing import Counts
-from aiaml_server.index.place import delete_index, index_file
 from aiaml_server.index.question import Question
 from aiaml_server.index.ranking import Answer, WordMatch
+from aiaml_server.storage.cache import delete_index, index_file
 
 __all__ = ["Answer", "Counts", "Index", "Question", "WordMatch", "delete_index", "index_file"]

@@ -6,12 +6,12 @@ keyword, and one that very many terms contain, is counted in the stored texts.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.scorer import Found, other_forms, score
-from aiaml_server.index.database import IN, Database, listed
+from aiaml_server.index.database import Database, listed
 from aiaml_server.index.listing import Stamps, best_hits, keep_matching
 from aiaml_server.index.terms import TERM, normalize, split_counts
 
@@ -51,22 +51,23 @@ def scores_of(database: Database, keyword: str, *, composed: bool = False) -> Sc
     rows = database.rows("SELECT id FROM files WHERE NOT is_exact")
     not_exact = {file for (file,) in rows}
     scores: Scores = {}
-    to_read: set[int] | None = not_exact
-    if TERM.fullmatch(keyword):
-        terms = database.vocabulary.find(keyword, database.most_terms)
-        if terms is None:
-            to_read = None
-        for term, files in term_files(database, terms or []):
-            if points := _points(term, keyword):
-                for file in files:
-                    scores[file] = scores.get(file, 0) + points
-    else:
-        candidates = _candidates(database, keyword)
-        to_read = None if candidates is None else candidates | not_exact
+    to_read: set[int] = set()
+    part = max(TERM.findall(keyword), key=len, default="")
+    terms = database.vocabulary.find(part, database.most_terms) if part else None
+    for term, files in database.files_of(terms or []):
+        if part != keyword:
+            to_read.update(files)
+        elif points := _points(term, keyword):
+            for file in files:
+                scores[file] = scores.get(file, 0) + points
     for file in not_exact:
         scores.pop(file, None)
-    read = "SELECT * FROM texts" if to_read is None else f"SELECT * FROM texts WHERE id {IN}"
-    for file, *texts in database.each_row(read, [] if to_read is None else [listed(to_read)]):
+    statement = "SELECT * FROM texts"
+    if terms is not None:
+        statement = f"{statement} WHERE id IN (SELECT value FROM json_each(?1))"
+    for file, *texts in database.rows(
+        statement, [listed(to_read | not_exact)][: terms is not None]
+    ):
         topics, *others = map(normalize, texts) if composed else texts
         if points := score(((2, topics), *((1, text) for text in others)), keyword):
             scores[file] = points
@@ -78,22 +79,3 @@ def _points(counted: str, keyword: str) -> int:
     term, in_topics, elsewhere = split_counts(counted)
     whole_words = in_topics + elsewhere if term == keyword else 0
     return term.count(keyword) * (2 * in_topics + elsewhere) + whole_words
-
-
-def term_files(database: Database, terms: Collection[str]) -> Iterator[tuple[str, list[int]]]:
-    """Yield each counted term with the ids of the files that have it."""
-    for term, number in database.numbers(terms).items():
-        yield term, database.postings(number)
-
-
-def _candidates(database: Database, keyword: str) -> set[int] | None:
-    """Return the files whose terms contain all parts of a phrase; None for any file."""
-    candidates: set[int] | None = None
-    for part in sorted(set(TERM.findall(keyword)), key=len, reverse=True):
-        terms = database.vocabulary.find(part, database.most_terms)
-        if terms is not None:
-            files = set().union(*[files for _, files in term_files(database, terms)])
-            candidates = files if candidates is None else candidates & files
-            if len(candidates) <= _FEW_FILES:
-                break
-    return candidates

@@ -15,7 +15,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from aiaml_server.format.memory import Memory
 from aiaml_server.format.scorer import fields
@@ -103,7 +103,7 @@ class Database:
         try:
             self._connection.executescript(_SETTINGS)
             with self.transaction("IMMEDIATE"):
-                if not self.rows("PRAGMA user_version")[0][0]:
+                if self.rows("PRAGMA user_version").fetchone() == (0,):
                     for statement in _SCHEMA.split(";\n"):
                         self.rows(statement)
         except BaseException:
@@ -133,11 +133,7 @@ class Database:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
 
-    def rows(self, statement: str, values: Sequence[object] = ()) -> list[Any]:
-        """Run a statement and return its rows."""
-        return self.each_row(statement, values).fetchall()
-
-    def each_row(self, statement: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
+    def rows(self, statement: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
         """Run a statement and return a cursor over its rows."""
         return self._connection.execute(statement, values)
 
@@ -146,25 +142,26 @@ class Database:
         ((files,),) = self.rows("SELECT count(*) FROM files")
         self.most_terms = max(_FEWEST_TERMS, int(files) // _TEXTS_PER_TERM)
         statement = "SELECT id, term FROM terms WHERE id > ? ORDER BY id"
-        self.vocabulary.add(self.rows(statement, [self.vocabulary.last_id]))
+        self.vocabulary.add(self.rows(statement, [self.vocabulary.last_id]).fetchall())
 
     def numbers(self, terms: Collection[str]) -> dict[str, str]:
         """Return the numbers of the counted terms that are recorded, as text."""
         statement = f"SELECT term, CAST(id AS TEXT) FROM terms WHERE term {IN}"
         return dict(self.rows(statement, [listed(terms)]))
 
-    def postings(self, number: str) -> list[int]:
-        """Return the ids of the files that have the term of a number."""
-        rows = self.rows("SELECT rowid FROM postings WHERE postings MATCH ?", [number])
-        return [file for (file,) in rows]
+    def files_of(self, terms: Collection[str]) -> Iterator[tuple[str, list[int]]]:
+        """Yield each counted term that is recorded with the ids of the files that have it."""
+        for term, number in self.numbers(terms).items():
+            rows = self.rows("SELECT rowid FROM postings WHERE postings MATCH ?", [number])
+            yield term, [file for (file,) in rows]
 
     # --- recording --------------------------------------------------------------------------
 
     @property
     def directory(self) -> Stamp | None:
         """The stamp of the directory when all its files were recorded."""
-        rows = self.rows("SELECT * FROM directory")
-        return Stamp(*rows[0]) if rows else None
+        row = self.rows("SELECT * FROM directory").fetchone()
+        return Stamp(*row) if row else None
 
     @directory.setter
     def directory(self, stamp: Stamp) -> None:
@@ -205,21 +202,21 @@ class Database:
 
     def remove(self, names: Collection[str]) -> None:
         """Remove what is recorded of files, and the words that no other file has."""
-        unused: set[str] = set()
+        removed: set[str] = set()
         asked = [listed(names)]
         files = f"IN (SELECT id FROM files WHERE name {IN})"
-        for number, *texts in self.rows(f"SELECT * FROM texts WHERE id {files}", asked):
-            numbers = self.numbers(count_terms(*texts).terms).values()
-            unused.update(numbers)
+        for number, *texts in self.rows(f"SELECT * FROM texts WHERE id {files}", asked).fetchall():
+            terms = count_terms(*texts).terms
+            removed.update(terms)
             self.rows(
                 "INSERT INTO postings (postings, rowid, numbers) VALUES ('delete', ?, ?)",
-                [number, " ".join(numbers)],
+                [number, " ".join(self.numbers(terms).values())],
             )
         self.rows(f"DELETE FROM texts WHERE id {files}", asked)
         self.rows(f"DELETE FROM labels WHERE file {files}", asked)
         self.rows(f"DELETE FROM files WHERE name {IN}", asked)
-        gone = [number for number in unused if not self.postings(number)]
-        self.rows(f"DELETE FROM terms WHERE id {IN}", [listed(map(int, gone))])
+        unused = [term for term, files in self.files_of(removed) if not files]
+        self.rows(f"DELETE FROM terms WHERE term {IN}", [listed(unused)])
 
 
 def listed(values: Iterable[object]) -> str:

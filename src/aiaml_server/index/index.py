@@ -22,13 +22,13 @@ from aiaml_server.errors import AiamlError, NoStateDirectory, StoreError
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.memory import Memory
 from aiaml_server.format.scorer import MAX_HITS, Found, Hit, clean, every_hit, rank
-from aiaml_server.index.changes import Changes
 from aiaml_server.index.counting import find
 from aiaml_server.index.database import IN, Database, listed
 from aiaml_server.index.listing import Counts, Names, Stamps, count, labels, matching
-from aiaml_server.index.place import delete_index, make_index_file
 from aiaml_server.index.question import Question
 from aiaml_server.index.ranking import Answer, answer, rank_files
+from aiaml_server.index.recording import Recorder
+from aiaml_server.storage.cache import delete_index, make_index_file
 from aiaml_server.storage.store import Store
 
 log = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ class Index:
         self._closed = threading.Event()
         self._thread = threading.Thread()
         self._in_memory = False
-        self._opened: tuple[Database, Changes] | None = None
+        self._opened: tuple[Database, Recorder] | None = None
 
     # --- questions --------------------------------------------------------------------------
 
@@ -170,7 +170,7 @@ class Index:
     # --- how a question is answered ---------------------------------------------------------
 
     def _rows(self, statement: str, *values: object) -> list[Any]:
-        return self._ask(lambda database: (database.rows(statement, values), {}))
+        return self._ask(lambda database: (database.rows(statement, values).fetchall(), {}))
 
     def _ask(self, ask: Callable[[Database], Result[T]], scan: Callable[[], T] | None = None) -> T:
         """Answer a question from the index as the files are now.
@@ -211,17 +211,17 @@ class Index:
         directory = self._store.stamp()
         if directory is None:
             return ask(Database(None))[0]
-        database, changes = self._open()
-        changes.find(directory)
-        if scan and self._background and len(changes.pending) > BACKGROUND_FILES:
+        database, recorder = self._open()
+        recorder.find_changes(directory)
+        if scan and self._background and len(recorder.pending) > BACKGROUND_FILES:
             if not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._record, name="index", daemon=True)
                 self._thread.start()
             return scan()
         checked: set[str] = set()
         while True:
-            while not changes.is_recorded:
-                changes.record(_BATCH)
+            while not recorder.is_done:
+                recorder.record(_BATCH)
             with database.transaction():
                 database.load_terms()
                 result, stamps = ask(database)
@@ -229,9 +229,9 @@ class Index:
             if changed <= checked:
                 return result
             checked |= changed
-            changes.pending.update(dict.fromkeys(changed))
+            recorder.pending.update(dict.fromkeys(changed))
 
-    def _open(self) -> tuple[Database, Changes]:
+    def _open(self) -> tuple[Database, Recorder]:
         if self._closed.is_set():
             raise StoreError("read", self._store.base, OSError("the index is closed"))
         if self._opened and not self._opened[0].is_current:
@@ -242,7 +242,7 @@ class Index:
                 database = Database(path)
             except (NoStateDirectory, OSError) as error:
                 raise sqlite3.OperationalError(str(error)) from error
-            self._opened = database, Changes(self._store, database, self._rescan_seconds)
+            self._opened = database, Recorder(self._store, database, self._rescan_seconds)
         return self._opened
 
     def _close(self) -> None:

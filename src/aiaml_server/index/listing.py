@@ -97,7 +97,7 @@ def best_hits(
         "SELECT id, name, memory_id, timestamp, modified, changed, inode, size"
         f" FROM files WHERE id {IN} ORDER BY instant DESC, name DESC",
         [listed(ids)],
-    )
+    ).fetchall()
     hits: list[Hit] = []
     stamps: Stamps = {}
     for file, name, memory_id, timestamp, *stamp in sorted(rows, key=lambda row: -scores[row[0]])[
@@ -126,7 +126,8 @@ def count(database: Database, wanted: Filter, ids: Collection[int] | None) -> Co
     """Count what a filter lets through, of all files or of those with the given ids."""
     ((total, malformed),) = database.rows("SELECT count(memory_id), count(problem) FROM files")
     condition, values = matching(wanted, ids)
-    moments = database.rows(f"SELECT instant FROM files WHERE {condition} ORDER BY 1", values)
+    rows = database.rows(f"SELECT instant FROM files WHERE {condition} ORDER BY 1", values)
+    moments = [moment for (moment,) in rows]
     return Counts(
         total,
         malformed,
@@ -134,5 +135,5 @@ def count(database: Database, wanted: Filter, ids: Collection[int] | None) -> Co
         labels(database, "agent", wanted._replace(agent=""), ids),
         labels(database, "user", wanted._replace(user=""), ids),
         labels(database, "topic", wanted, ids),
-        [moment for (moment,) in moments if moment is not None],
+        [moment for moment in moments if moment is not None],
     )

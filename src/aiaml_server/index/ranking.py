@@ -21,7 +21,7 @@ from typing import NamedTuple
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.languages import Word
 from aiaml_server.format.scorer import Found, Hit
-from aiaml_server.index.counting import scores_of, term_files
+from aiaml_server.index.counting import scores_of
 from aiaml_server.index.database import IN, Database, listed
 from aiaml_server.index.listing import Stamps, best_hits, keep_matching
 from aiaml_server.index.question import Question, terms_of_word
@@ -111,7 +111,7 @@ def _find_word(database: Database, word: Word, count: int) -> WordMatch:
     terms = terms_of_word(database.vocabulary, word, database.most_terms)
     forms: set[str] = set()
     files: dict[int, int] = {}
-    for term, ids in term_files(database, terms):
+    for term, ids in database.files_of(terms):
         form, in_topics, elsewhere = split_counts(term)
         forms.add(form)
         for file in ids:

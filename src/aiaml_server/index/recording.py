@@ -1,73 +1,46 @@
-"""What changed in the directory since it was recorded, and recording it."""
+"""Recording the files of a store in the database of its index."""
 
 from __future__ import annotations
 
-import time
 from itertools import islice
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.index.database import Database, ReadFile
+from aiaml_server.storage.changes import ChangeDetector
 from aiaml_server.storage.store import NEVER, Stamp, Store
 
 _BATCH_BYTES = 8 * 1024 * 1024
 
 
-class Changes:
-    """Compares the files of a store with what a database has of them.
+class Recorder:
+    """Keeps a database up to date with the files of a store.
 
     Attributes:
         pending: the names of files to record, in order.
     """
 
     def __init__(self, store: Store, database: Database, rescan_seconds: float | None) -> None:
-        """Compare from now on.
-
-        Args:
-            store: the files.
-            database: where they are recorded.
-            rescan_seconds: how often to compare the stamps of all files; None for never.
-        """
+        """Record from now on; `rescan_seconds` is that of the change detector."""
         self.pending: dict[str, None] = {}
         self._store = store
         self._database = database
-        self._rescan_seconds = rescan_seconds
-        self._rescanned = float("-inf")
-        self._known: dict[str, Stamp] = {}  # by name, as recorded
+        self._saved = database.directory
+        self._changes = ChangeDetector(store, self._saved, rescan_seconds)
         self._last_id = 0
         self._version: object = None
-        self._saved = database.directory
         for name, problem in database.rows("SELECT name, problem FROM files WHERE problem != ''"):
             store.report(name, problem)
-        self._listed = self._saved  # the stamp of the directory when its names were compared
-        self._seen = self._saved  # the same, even if a later change might not show in it
 
     @property
-    def is_recorded(self) -> bool:
+    def is_done(self) -> bool:
         """Whether there is nothing left to record."""
-        return not self.pending and self._listed in (None, self._saved)
+        return not self.pending and self._changes.listed in (None, self._saved)
 
-    def find(self, directory: Stamp) -> None:
-        """Set `pending` to the names of files that are not recorded as they are now.
-
-        Args:
-            directory: the stamp of the directory, as it is now.
-        """
-        is_due = self._rescan_seconds is not None and (
-            time.monotonic() - self._rescanned >= self._rescan_seconds
-        )
-        if directory == self._listed and not is_due:
-            return
-        self._load()
-        names = set(self._store.names())
-        changed = names ^ self._known.keys()
-        is_replaced = not changed and directory != self._seen and self._rescan_seconds is not None
-        if is_due or is_replaced:
-            self._rescanned = time.monotonic()
-            known = names & self._known.keys()
-            changed |= {name for name in known if self._store.stamp(name) != self._known[name]}
-        self.pending = dict.fromkeys(sorted(changed))
-        self._seen = directory
-        self._listed = directory if directory.settled else None
+    def find_changes(self, directory: Stamp) -> None:
+        """Set `pending` to the names of files that are not recorded as they are now."""
+        if self._changes.is_due(directory):
+            self._load()
+            self.pending = dict.fromkeys(self._changes.find(directory))
 
     def _load(self) -> None:
         """Load what another process has recorded, or what was recorded before."""
@@ -80,26 +53,24 @@ class Changes:
             [self._last_id],
         )
         for name, *stamp, self._last_id in rows:
-            self._known[name] = Stamp(*stamp)
+            self._changes.known[name] = Stamp(*stamp)
 
     def record(self, most: int) -> None:
         """Record the next pending files, at most so many, in one transaction."""
+        known, listed = self._changes.known, self._changes.listed
         with self._database.transaction("IMMEDIATE"):
             self._load()
             read = self._read(most)
-            self._database.remove(read.keys())
-            files = [file for file in read.values() if file]
-            self._database.add(files)
+            self._database.remove(read)
+            self._database.add([file for file in read.values() if file])
             is_complete = len(read) == len(self.pending)
-            if is_complete and self._listed:
-                self._database.directory = self._listed
+            if is_complete and listed:
+                self._database.directory = self._saved = listed
         for name, file in read.items():
             del self.pending[name]
-            self._known.pop(name, None)
+            known.pop(name, None)
             if file:
-                self._known[name] = file.stamp
-        if is_complete:
-            self._saved = self._listed
+                known[name] = file.stamp
 
     def _read(self, most: int) -> dict[str, ReadFile | None]:
         """Read the next pending files; None for one that is gone."""

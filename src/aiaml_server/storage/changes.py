@@ -1,0 +1,62 @@
+"""Which files of a store differ from what is known of them."""
+
+from __future__ import annotations
+
+import time
+
+from aiaml_server.storage.store import Stamp, Store
+
+
+class ChangeDetector:
+    """Compares the files of a store with the stamps that are known of them.
+
+    Names are compared when the stamp of the directory changes, and stamps of files at intervals.
+    Where the directory has changed and its names have not, a file was replaced, and the stamps are
+    compared at once.
+
+    Attributes:
+        known: the stamp of each file, as its owner has recorded it.
+        listed: the stamp of the directory at the last comparison of names; None where a later
+            change might not show in it.
+    """
+
+    def __init__(self, store: Store, listed: Stamp | None, rescan_seconds: float | None) -> None:
+        """Compare from now on.
+
+        Args:
+            store: the files.
+            listed: the stamp of the directory when all of `known` was recorded.
+            rescan_seconds: how often to compare the stamps of all files; None for never.
+        """
+        self.known: dict[str, Stamp] = {}
+        self.listed = listed
+        self._seen = listed
+        self._store = store
+        self._rescan_seconds = rescan_seconds
+        self._rescanned = float("-inf")
+
+    def is_due(self, directory: Stamp) -> bool:
+        """Return whether there is something to compare, by the stamp of the directory."""
+        return directory != self.listed or self._is_rescan_due()
+
+    def _is_rescan_due(self) -> bool:
+        seconds = self._rescan_seconds
+        return seconds is not None and time.monotonic() - self._rescanned >= seconds
+
+    def find(self, directory: Stamp) -> list[str]:
+        """Return the names of files that appeared, disappeared or were changed, in order.
+
+        Raises:
+            StoreError: the directory cannot be read.
+        """
+        names = set(self._store.names())
+        changed = names ^ self.known.keys()
+        is_replaced = not changed and directory != self._seen
+        if self._is_rescan_due() or (is_replaced and self._rescan_seconds is not None):
+            self._rescanned = time.monotonic()
+            for name in names & self.known.keys():
+                if self._store.stamp(name) != self.known[name]:
+                    changed.add(name)
+        self._seen = directory
+        self.listed = directory if directory.settled else None
+        return sorted(changed)
