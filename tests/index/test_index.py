@@ -317,11 +317,11 @@ def test_a_file_that_cannot_be_used_does_not_keep_answers_back(base: Path, tmp_p
     with closing(Index(Store(base))) as index:
         index.think([])
     with pytest.MonkeyPatch.context() as patch, closing(Index(Store(base))) as index:
-        patch.setattr("aiaml_server.index.database.LOCK_SECONDS", 0)
+        patch.setattr("aiaml_server.storage.cache.LOCK_SECONDS", 0)
         other = sqlite3.connect(index_file(base), isolation_level=None)
         other.execute("BEGIN EXCLUSIVE")
         assert found_names(index, "soup") == ["a.md"]
-        assert "kept in memory" in index.problem
+        assert "database is locked" in index.problem
         other.close()
     with pytest.MonkeyPatch.context() as patch, closing(Index(Store(base))) as index:
         (tmp_path / "no directory").write_text("")

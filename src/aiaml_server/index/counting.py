@@ -7,18 +7,15 @@ keyword, and one that very many terms contain, is counted in the stored texts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 from aiaml_server.format.filters import Filter
+from aiaml_server.format.question import normalize
 from aiaml_server.format.scorer import Found, other_forms, score
 from aiaml_server.index.database import Database, listed
 from aiaml_server.index.listing import Stamps, best_hits, keep_matching
-from aiaml_server.index.terms import TERM, normalize, split_counts
+from aiaml_server.index.terms import TERM, split_counts
 
-Scores: TypeAlias = dict[int, int]
-"""The score of each file that has any, by its id in the index."""
-
-_FEW_FILES = 100  # candidates that are not worth narrowing further
+Scores = dict[int, int]  # the score of each file that has any, by its id in the index
 
 
 def find(

@@ -10,28 +10,17 @@ Ids are never used twice, so what another process has added is what has a higher
 from __future__ import annotations
 
 import json
-import os
-import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
-from aiaml_server.format.memory import Memory
 from aiaml_server.format.scorer import fields
 from aiaml_server.index.terms import TermCounts, Vocabulary, count_terms
-from aiaml_server.storage.store import Stamp
+from aiaml_server.storage.cache import CacheDatabase
+from aiaml_server.storage.store import ReadFile, Stamp
 from aiaml_server.timestamps import parse_timestamp
-
-LOCK_SECONDS = 5.0
-"""How long to wait for another process that writes."""
 
 _TEXTS_PER_TERM = 3  # looking up a term costs as much as counting a keyword in three texts
 _FEWEST_TERMS = 100
-_SETTINGS = """
-PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ON;
-PRAGMA cache_size = -8000; PRAGMA temp_store = MEMORY;
-"""
 _SCHEMA = """
 CREATE TABLE files (
     id INTEGER PRIMARY KEY AUTOINCREMENT, name UNIQUE, modified, changed, inode, size, problem,
@@ -42,7 +31,8 @@ CREATE INDEX files_by_time ON files (instant DESC, name DESC);
 CREATE INDEX files_not_exact ON files (id) WHERE NOT is_exact;
 CREATE TABLE texts (id INTEGER PRIMARY KEY, topics, content, user, agent);
 CREATE TABLE labels (file, field, label, key, PRIMARY KEY (file, field, label)) WITHOUT ROWID;
-CREATE INDEX labels_by_key ON labels (field, key, file, label);
+CREATE INDEX labels_by_key ON labels (key, file);
+CREATE INDEX labels_by_field ON labels (field, key, file, label);
 CREATE TABLE directory (modified, changed, inode, size);
 CREATE TABLE terms (id INTEGER PRIMARY KEY AUTOINCREMENT, term UNIQUE);
 CREATE VIRTUAL TABLE postings USING fts5(
@@ -54,24 +44,8 @@ PRAGMA user_version = 1
 IN = "IN (SELECT value FROM json_each(?))"
 
 
-class ReadFile(NamedTuple):
-    """A file as it was read.
-
-    Attributes:
-        name: its name in the directory.
-        stamp: of the file before it was read.
-        memory: what it states; None if it states none.
-        problem: why there is no memory.
-    """
-
-    name: str
-    stamp: Stamp
-    memory: Memory | None = None
-    problem: str | None = None
-
-
-class Database:
-    """One connection to the file of an index. Used by one thread at a time.
+class Database(CacheDatabase):
+    """The database of an index.
 
     Attributes:
         vocabulary: the counted terms, as of the last `load_terms`.
@@ -79,68 +53,15 @@ class Database:
     """
 
     def __init__(self, path: Path | None) -> None:
-        """Open a file, and create its tables if it has none.
-
-        Args:
-            path: None for a database in memory.
-
-        Raises:
-            sqlite3.Error: the file is damaged, or cannot be used.
-            OSError: it cannot be created.
-        """
-        if path:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        """Open the file of an index; None for one in memory."""
         self.vocabulary = Vocabulary()
         self.most_terms = _FEWEST_TERMS
-        self._path = path
-        self._inode = path.stat().st_ino if path else 0
-        self._connection = sqlite3.connect(
-            path or ":memory:",
-            timeout=LOCK_SECONDS,
-            isolation_level=None,
-            check_same_thread=False,
-        )
-        try:
-            self._connection.executescript(_SETTINGS)
-            with self.transaction("IMMEDIATE"):
-                if self.rows("PRAGMA user_version").fetchone() == (0,):
-                    for statement in _SCHEMA.split(";\n"):
-                        self.rows(statement)
-        except BaseException:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
-
-    @property
-    def is_current(self) -> bool:
-        """Whether the file still has its name: anybody may delete an index at any time."""
-        try:
-            return self._path is None or self._path.stat().st_ino == self._inode
-        except OSError:
-            return False
-
-    @contextmanager
-    def transaction(self, kind: str = "DEFERRED") -> Iterator[None]:
-        """Read one state of the file; or write, where the kind is `IMMEDIATE`."""
-        self._connection.execute(f"BEGIN {kind}")
-        try:
-            yield
-            self._connection.execute("COMMIT")
-        finally:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-
-    def rows(self, statement: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
-        """Run a statement and return a cursor over its rows."""
-        return self._connection.execute(statement, values)
+        super().__init__(path, _SCHEMA)
 
     def load_terms(self) -> None:
         """Add to the vocabulary what was recorded since the last time."""
         ((files,),) = self.rows("SELECT count(*) FROM files")
-        self.most_terms = max(_FEWEST_TERMS, int(files) // _TEXTS_PER_TERM)
+        self.most_terms = _FEWEST_TERMS + files // _TEXTS_PER_TERM
         statement = "SELECT id, term FROM terms WHERE id > ? ORDER BY id"
         self.vocabulary.add(self.rows(statement, [self.vocabulary.last_id]).fetchall())
 
@@ -179,20 +100,18 @@ class Database:
                 _, *lengths = counted[number] = count_terms(*texts)
                 described = memory.id, memory.timestamp, parse_timestamp(memory.timestamp), *lengths
                 self.rows("INSERT INTO texts VALUES (?, ?, ?, ?, ?)", [number, *texts])
-                labels = [("agent", memory.agent), ("user", memory.user)]
-                for field, label in [*labels, *[("topic", topic) for topic in memory.topics]]:
-                    values = number, field, label, label.casefold()
+                topics = [("topic", topic) for topic in memory.topics]
+                for field, label in [("agent", memory.agent), ("user", memory.user), *topics]:
+                    values = number, field, label, f"{field} {label.casefold()}"
                     self.rows("INSERT OR IGNORE INTO labels VALUES (?, ?, ?, ?)", values)
             row = number, file.name, *file.stamp, file.problem, *described
             self.rows(f"INSERT INTO files VALUES (?{', ?' * 11})", row)
         terms = set().union(*[counts.terms for counts in counted.values()])
         numbers = self.numbers(terms)
         new = sorted(terms - numbers.keys())
-        self._connection.executemany(
-            "INSERT INTO terms (term) VALUES (?)", [(term,) for term in new]
-        )
+        self.insert("INSERT INTO terms (term) VALUES (?)", [(term,) for term in new])
         numbers |= self.numbers(new)
-        self._connection.executemany(
+        self.insert(
             "INSERT INTO postings (rowid, numbers) VALUES (?, ?)",
             [
                 (number, " ".join(map(numbers.__getitem__, counts.terms)))

@@ -18,14 +18,14 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from aiaml_server.errors import AiamlError, NoStateDirectory, StoreError
+from aiaml_server.errors import StoreError
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.memory import Memory
+from aiaml_server.format.question import Question
 from aiaml_server.format.scorer import MAX_HITS, Found, Hit, clean, every_hit, rank
 from aiaml_server.index.counting import find
 from aiaml_server.index.database import IN, Database, listed
 from aiaml_server.index.listing import Counts, Names, Stamps, count, labels, matching
-from aiaml_server.index.question import Question
 from aiaml_server.index.ranking import Answer, answer, rank_files
 from aiaml_server.index.recording import Recorder
 from aiaml_server.storage.cache import delete_index, make_index_file
@@ -34,8 +34,7 @@ from aiaml_server.storage.store import Store
 log = logging.getLogger(__name__)
 
 RESCAN_SECONDS = 5.0
-BACKGROUND_FILES = 5_000
-"""New files from which a server answers by a scan while a thread records them."""
+BACKGROUND_FILES = 5_000  # new ones, from which a server answers by a scan meanwhile
 
 _BATCH = 2_000  # files
 _BACKGROUND_BATCH = 250
@@ -44,8 +43,8 @@ _SAMPLES = 10  # questions that `verify` compares
 _FIRST = slice(MAX_HITS)
 
 T = TypeVar("T")
+# What a question returns, and the stamps of files that must not have changed since.
 Result = tuple[T, Stamps]
-"""What a question returns, and the stamps of files that must not have changed since."""
 
 
 class Index:
@@ -124,10 +123,9 @@ class Index:
 
     def ids(self, prefix: str) -> list[str]:
         """Return the ids that begin with a text."""
-        statement = "SELECT DISTINCT memory_id FROM files WHERE memory_id BETWEEN ? AND ?"
-        first = prefix.encode("utf-8", "replace").decode()
-        rows = self._rows(statement, first, f"{first}\U0010ffff")
-        return sorted(memory_id for (memory_id,) in rows)
+        is_prefix = "instr(memory_id, json_extract(?, '$[0]')) = 1"
+        statement = f"SELECT DISTINCT memory_id FROM files WHERE {is_prefix} ORDER BY 1"
+        return [memory_id for (memory_id,) in self._rows(statement, listed([prefix]))]
 
     def dated(self, wanted: Filter | None = None) -> list[tuple[int | None, str]]:
         """Return the moment and the file's name of the memories that match, newest first."""
@@ -153,16 +151,16 @@ class Index:
         memories = dict(self._store.scan())
         if different := memories.keys() ^ {name for _, name in self.dated()}:
             return f"the index and the files differ in {min(different)}"
-        for name in sorted(memories)[:: len(memories) // _SAMPLES + 1]:
-            keywords = [word[:100] for word in memories[name].content.split()[:3]]
+        for memory in list(memories.values())[:: len(memories) // _SAMPLES + 1]:
+            keywords = memory.content[:80].split()
             if self.think(keywords) != rank(memories.items(), keywords):
                 return f"the index does not answer {' '.join(keywords)!r} as the files do"
         return ""
 
     def close(self) -> None:
-        """Stop what runs in the background, and close the file."""
+        """Stop what runs in the background, and close the file; another question opens it again."""
         self._closed.set()
-        with suppress(RuntimeError):  # it never ran
+        if self._thread.is_alive():
             self._thread.join()
         with self._lock:
             self._close()
@@ -184,7 +182,7 @@ class Index:
                 while True:
                     try:
                         return self._ask_current(ask, scan)
-                    except (AiamlError, MemoryError):  # nothing is wrong with the index
+                    except (StoreError, MemoryError):  # nothing is wrong with the index
                         raise
                     except Exception as error:
                         # What a damaged file holds can make any statement on it fail.
@@ -198,14 +196,12 @@ class Index:
         """Delete a damaged file; go on in memory if it is not damaged, or damaged once more."""
         is_damaged = not isinstance(error, sqlite3.OperationalError) or "no such" in str(error)
         self._close()
-        if is_damaged and not self.problem:
-            self.problem = f"the index was damaged and is made anew ({error})"
-            with suppress(OSError, NoStateDirectory):
-                delete_index(self._store.base)
-        else:
-            self.problem = f"the index cannot be used, so it is kept in memory ({error})"
-            self._in_memory = True
+        self._in_memory = not is_damaged or bool(self.problem)
+        self.problem = f"the index could not be used ({error})"
         log.warning("%s: %s", self._store.base, self.problem)
+        if not self._in_memory:
+            with suppress(OSError):
+                delete_index(self._store.base)
 
     def _ask_current(self, ask: Callable[[Database], Result[T]], scan: Callable[[], T] | None) -> T:
         directory = self._store.stamp()
@@ -232,16 +228,10 @@ class Index:
             recorder.pending.update(dict.fromkeys(changed))
 
     def _open(self) -> tuple[Database, Recorder]:
-        if self._closed.is_set():
-            raise StoreError("read", self._store.base, OSError("the index is closed"))
         if self._opened and not self._opened[0].is_current:
             self._close()
         if not self._opened:
-            try:
-                path = None if self._in_memory else make_index_file(self._store.base)
-                database = Database(path)
-            except (NoStateDirectory, OSError) as error:
-                raise sqlite3.OperationalError(str(error)) from error
+            database = Database(None if self._in_memory else make_index_file(self._store.base))
             self._opened = database, Recorder(self._store, database, self._rescan_seconds)
         return self._opened
 

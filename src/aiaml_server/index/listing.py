@@ -11,11 +11,8 @@ from aiaml_server.format.scorer import Found, Hit
 from aiaml_server.index.database import IN, Database, listed
 from aiaml_server.storage.store import Stamp
 
-Stamps = dict[str, Stamp]
-"""The stamps of files by name."""
-
-Names = list[tuple[str, int]]
-"""Names with the number of memories that have them, the most frequent first."""
+Stamps = dict[str, Stamp]  # of files by name
+Names = list[tuple[str, int]]  # with the number of memories, the most frequent first
 
 
 class Counts(NamedTuple):
@@ -48,20 +45,15 @@ def matching(wanted: Filter | None, ids: Collection[int] | None = None) -> tuple
         ids: if given, only those of these ids.
     """
     wanted = wanted or Filter()
-    parts: list[tuple[str, object]] = []
-    if ids is not None:
-        parts.append((f"id {IN}", listed(ids)))
-    labels = [("agent", wanted.agent), ("user", wanted.user)]
-    for field, key in [*labels, *[("topic", topic) for topic in wanted.topics]]:
-        if key:
-            labelled = f"SELECT file FROM labels WHERE field = '{field}' AND key {IN}"
-            parts.append((f"id IN ({labelled})", listed([key])))
-    if wanted.since is not None:
-        parts.append(("instant >= ?", wanted.since))
-    if wanted.until is not None:
-        parts.append(("instant < ?", wanted.until))
-    condition = " AND ".join(["problem IS NULL", *[part for part, _ in parts]])
-    return condition, [value for _, value in parts]
+    labels = {"agent": [wanted.agent], "user": [wanted.user], "topic": wanted.topics}
+    keys = [f"{field} {key}" for field, some in labels.items() for key in some if key]
+    has_label = f"id IN (SELECT file FROM labels WHERE key {IN})"
+    parts: list[tuple[str, object]] = [(has_label, listed([key])) for key in keys]
+    parts.append((f"id {IN}", None if ids is None else listed(ids)))
+    parts += [("instant >= ?", wanted.since), ("instant < ?", wanted.until)]
+    used = [part for part in parts if part[1] is not None]
+    condition = " AND ".join(["problem IS NULL", *[part for part, _ in used]])
+    return condition, [value for _, value in used]
 
 
 def keep_matching(database: Database, ids: set[int], wanted: Filter | None) -> set[int]:
@@ -100,9 +92,8 @@ def best_hits(
     ).fetchall()
     hits: list[Hit] = []
     stamps: Stamps = {}
-    for file, name, memory_id, timestamp, *stamp in sorted(rows, key=lambda row: -scores[row[0]])[
-        part
-    ]:
+    rows.sort(key=lambda row: -scores[row[0]])
+    for file, name, memory_id, timestamp, *stamp in rows[part]:
         matching = tuple(keyword for keyword, files in holding.items() if file in files)
         hits.append(Hit(name, memory_id, timestamp, scores[file], matching))
         stamps[name] = Stamp(*stamp)
@@ -114,12 +105,12 @@ def labels(
 ) -> Names:
     """Return the agents, users or topics of the files that match, each as first written."""
     condition, values = matching(wanted, ids)
-    rows = database.rows(
-        "SELECT label, count(*), min(file) FROM labels WHERE field = ? AND file IN"
-        f" (SELECT id FROM files WHERE {condition}) GROUP BY key ORDER BY 2 DESC, 1",
-        [field, *values],
+    statement = (
+        "SELECT label, number FROM (SELECT label, count(*) AS number, min(file) FROM labels"
+        f" WHERE field = ? AND file IN (SELECT id FROM files WHERE {condition}) GROUP BY key)"
+        " ORDER BY number DESC, label"
     )
-    return [(label, number) for label, number, _ in rows]
+    return database.rows(statement, [field, *values]).fetchall()
 
 
 def count(database: Database, wanted: Filter, ids: Collection[int] | None) -> Counts:

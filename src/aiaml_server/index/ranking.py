@@ -1,34 +1,32 @@
 """The person's ranking: BM25 over the forms of each word, with the share of the question matched.
 
-For each word of the question,
-
-    points = rarity x tf x (K1 + 1) / (tf + K1 x (1 - B + B x length / mean length))
-
-where `tf` is how often a form of it occurs in the memory, twice as much in the topics, and `rarity`
-is ln(1 + (N - n + 0.5) / (n + 0.5)), with the word in n of N memories. A memory's score is the sum
-of the points times the share of the question's rarity that its words have, in thousandths.
-
-K1 and B are those of Trotman, Puurula and Burgess, "Improvements to BM25 and Language Models
-Examined" (ADCS 2014). The share is what Lucene once called "coord", by rarity instead of by number.
+A memory's score is the sum of the points of the question's words (`format/bm25.py`) times the share
+of the question's rarity that its words have, in thousandths. The share is what Lucene once called
+"coord", by rarity instead of by number.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from math import log
 from typing import NamedTuple
 
+from aiaml_server.format.bm25 import TOPIC_WEIGHT, rarity, saturation
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.languages import Word
+from aiaml_server.format.question import Question
 from aiaml_server.format.scorer import Found, Hit
 from aiaml_server.index.counting import scores_of
 from aiaml_server.index.database import IN, Database, listed
 from aiaml_server.index.listing import Stamps, best_hits, keep_matching
-from aiaml_server.index.question import Question, terms_of_word
 from aiaml_server.index.terms import split_counts
 
-K1, B = 0.9, 0.4
-TOPIC_WEIGHT = 2
+# Characters of a word that is also looked for inside of others, if no memory has it as a word.
+MIN_FRAGMENT = 4
+
+_UNSPACED = re.compile(  # scripts that put no spaces between words
+    r"[\u0e00-\u0edf\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
+)
 
 
 class WordMatch(NamedTuple):
@@ -64,8 +62,8 @@ class Answer(NamedTuple):
 
     def share(self, hit: Hit) -> float:
         """Return the share of the question's rarity that a hit's words have, from 0 to 1."""
-        rarity = {word.text: word.rarity for word in self.words}
-        return sum(rarity[text] for text in hit.matching_keywords) / (sum(rarity.values()) or 1)
+        rarities = {word.text: word.rarity for word in self.words}
+        return sum(rarities[text] for text in hit.matching_keywords) / (sum(rarities.values()) or 1)
 
 
 def answer(
@@ -96,25 +94,32 @@ def rank_files(
     scores: dict[int, int] = {}
     lengths = database.rows(f"SELECT id, length FROM files WHERE id {IN}", [listed(meant)])
     for file, length in lengths:
-        weight = K1 * (1 - B + B * length / mean)
-        points = matched = 0.0
-        for word in words:
-            if tf := word.files.get(file):
-                points += word.rarity * tf * (K1 + 1) / (tf + weight)
-                matched += word.rarity
+        held = [word for word in words if file in word.files]
+        matched = sum(word.rarity for word in held)
+        points = sum(word.rarity * saturation(word.files[file], length / mean) for word in held)
         scores[file] = max(1, round(1000 * points * matched / total))
     return scores, words
 
 
 def _find_word(database: Database, word: Word, count: int) -> WordMatch:
-    """Find a word in a database of so many memories."""
-    terms = terms_of_word(database.vocabulary, word, database.most_terms)
+    """Find a word in a database of so many memories.
+
+    It is found in its forms. Where there are none, and in scripts without spaces, it is found in
+    all terms that contain it.
+    """
+    vocabulary = database.vocabulary
+    counted: list[str] = []
+    for start in {word.start, *word.others} if word.bends else word.others:
+        counted += vocabulary.find(f"\n{start}") or []
+    found = {term for term in counted if word.is_form(split_counts(term)[0])}
+    if _UNSPACED.search(word.text) or (not found and len(word.text) >= MIN_FRAGMENT):
+        inside = vocabulary.find(word.text, database.most_terms) or []
+        found.update(term for term in inside if word.text in split_counts(term)[0])
     forms: set[str] = set()
     files: dict[int, int] = {}
-    for term, ids in database.files_of(terms):
+    for term, ids in database.files_of(found):
         form, in_topics, elsewhere = split_counts(term)
         forms.add(form)
         for file in ids:
             files[file] = files.get(file, 0) + TOPIC_WEIGHT * in_topics + elsewhere
-    rarity = log(1 + (count - len(files) + 0.5) / (len(files) + 0.5))
-    return WordMatch(word.text, frozenset(forms), rarity, files)
+    return WordMatch(word.text, frozenset(forms), rarity(count, len(files)), files)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from itertools import islice
 
-from aiaml_server.errors import MalformedFile
-from aiaml_server.index.database import Database, ReadFile
+from aiaml_server.index.database import Database
 from aiaml_server.storage.changes import ChangeDetector
-from aiaml_server.storage.store import NEVER, Stamp, Store
+from aiaml_server.storage.store import ReadFile, Stamp, Store
 
 _BATCH_BYTES = 8 * 1024 * 1024
 
@@ -77,19 +76,8 @@ class Recorder:
         files: dict[str, ReadFile | None] = {}
         size = 0
         for name in islice(self.pending, most):
-            stamp = self._store.stamp(name) or NEVER
-            size += stamp.size
-            # A file may change once more in the same tick of the clock, and keep its stamp.
-            known = stamp if stamp.settled else NEVER
-            try:
-                files[name] = ReadFile(name, known, self._store.read(name))
-            except FileNotFoundError:
-                files[name] = None
-            except MalformedFile as error:
-                if isinstance(error.__cause__, OSError):  # it may pass
-                    known = NEVER
-                files[name] = ReadFile(name, known, problem=str(error))
-                self._store.report(name, str(error))
+            files[name] = file = self._store.read_stamped(name)
+            size += file.size if file else 0
             if size > _BATCH_BYTES:
                 break
         return files

@@ -12,13 +12,15 @@ do.
 from __future__ import annotations
 
 import re
-import unicodedata
+import sys
 from collections import Counter
 from typing import NamedTuple
 
+from aiaml_server.format.question import normalize
+
 TERM = re.compile(r"\w+")
+# A term that is not indexed, such as encoded data. Its memory is read instead.
 LONG_TERM = re.compile(r"(?<!\w)\w{201,}")
-"""A term that is not indexed, such as encoded data. Its memory is read instead."""
 
 
 class TermCounts(NamedTuple):
@@ -34,11 +36,6 @@ class TermCounts(NamedTuple):
     terms: list[str]
     length: int
     is_exact: bool
-
-
-def normalize(text: str) -> str:
-    """Return a text in Unicode's composed form, NFC."""
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def count_terms(topics: str, *others: str) -> TermCounts:
@@ -77,7 +74,7 @@ class Vocabulary:
             self.last_id = terms[-1][0]
             self._lines += "\n".join([term for _, term in terms]) + "\n"
 
-    def find(self, text: str, limit: int) -> list[str] | None:
+    def find(self, text: str, limit: int = sys.maxsize) -> list[str] | None:
         r"""Return the counted terms that contain a text, or begin with it if that begins with `\n`.
 
         A number may also be found in the counts. None if there are more than `limit`.

@@ -1,4 +1,4 @@
-"""Where the file of an index lies: in the user's cache directory, in a folder for each base.
+"""Databases in the user's cache directory, in a folder for each base.
 
 A base directory may come from somebody else, and SQLite obeys what lies beside a database, such as
 a journal. So nothing is kept in the base itself.
@@ -7,14 +7,24 @@ a journal. So nothing is kept in the base itself.
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
+import sqlite3
 import unicodedata
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from aiaml_server.files import make_directory, replace_atomic
 from aiaml_server.identity import base_id, cache_directory
 
+LOCK_SECONDS = 5.0
+"""How long to wait for another process that writes."""
+
+_SETTINGS = """
+PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ON;
+PRAGMA cache_size = -8000; PRAGMA temp_store = MEMORY;
+"""
 _BASE = "base"  # the file in each folder that names its base
 _FILE = f"1-{unicodedata.unidata_version}.sqlite"
 """The version of the tables, and of the characters by which this Python cuts terms."""
@@ -62,3 +72,72 @@ def delete_index(base: Path) -> None:
     file = index_file(base)
     file.unlink(missing_ok=True)
     file.with_name(f"{file.name}-journal").unlink(missing_ok=True)
+
+
+class CacheDatabase:
+    """One connection to a SQLite file that several processes share, and anybody may delete.
+
+    Used by one thread at a time.
+    """
+
+    def __init__(self, path: Path | None, schema: str) -> None:
+        """Open a file, and create its tables if it has none.
+
+        Args:
+            path: None for a database in memory.
+            schema: statements that create the tables and set `user_version`.
+
+        Raises:
+            sqlite3.Error: the file is damaged, or cannot be used.
+            OSError: it cannot be created.
+        """
+        if path:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        self._path = path
+        self._inode = path.stat().st_ino if path else 0
+        self._connection = sqlite3.connect(
+            path or ":memory:",
+            timeout=LOCK_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            self._connection.executescript(_SETTINGS)
+            with self.transaction("IMMEDIATE"):
+                if self.rows("PRAGMA user_version").fetchone() == (0,):
+                    for statement in schema.split(";\n"):
+                        self.rows(statement)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the file still has its name."""
+        try:
+            return self._path is None or self._path.stat().st_ino == self._inode
+        except OSError:
+            return False
+
+    @contextmanager
+    def transaction(self, kind: str = "DEFERRED") -> Iterator[None]:
+        """Read one state of the file; or write, where the kind is `IMMEDIATE`."""
+        self._connection.execute(f"BEGIN {kind}")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        finally:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
+    def rows(self, statement: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
+        """Run a statement and return a cursor over its rows."""
+        return self._connection.execute(statement, values)
+
+    def insert(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
+        """Run a statement for each of many rows."""
+        self._connection.executemany(statement, rows)

@@ -80,6 +80,24 @@ UNREADABLE = Stamp(-1, -1, -1, -1)
 """The stamp of a file of which the system does not say in what state it is."""
 
 
+class ReadFile(NamedTuple):
+    """A file as it was read.
+
+    Attributes:
+        name: its name in the directory.
+        stamp: of the file before it was read; NEVER where a later change might not show in it.
+        size: in bytes.
+        memory: what it states; None if it states none.
+        problem: why there is no memory.
+    """
+
+    name: str
+    stamp: Stamp
+    size: int
+    memory: Memory | None = None
+    problem: str | None = None
+
+
 class Store:
     """The memories in `<base>/files/`. Safe to use from any thread and any number of processes."""
 
@@ -294,6 +312,24 @@ class Store:
             StoreError: no file can be opened now.
         """
         return parse(self.text(name))
+
+    def read_stamped(self, name: str) -> ReadFile | None:
+        """Read a file together with its stamp; None if it is gone.
+
+        Raises:
+            StoreError: no file can be opened now.
+        """
+        stamp = self.stamp(name) or NEVER
+        known = stamp if stamp.settled else NEVER
+        try:
+            return ReadFile(name, known, stamp.size, self.read(name))
+        except FileNotFoundError:
+            return None
+        except MalformedFile as error:
+            self.report(name, str(error))
+            if isinstance(error.__cause__, OSError):  # it may pass
+                known = NEVER
+            return ReadFile(name, known, stamp.size, problem=str(error))
 
     def text(self, name: str) -> str:
         """Return the text of the file `name`, as it stands.

@@ -1,0 +1,56 @@
+"""A person's question: its words in their language, and its phrases."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from aiaml_server.errors import InvalidInput
+from aiaml_server.format.languages import Language, Word, common, language_of
+from aiaml_server.format.scorer import MAX_QUESTION
+
+MAX_WORDS = 64
+
+
+class Question(NamedTuple):
+    """What is looked for.
+
+    Attributes:
+        words: each with its forms.
+        phrases: what must stand so, in lower case and in NFC.
+    """
+
+    words: tuple[Word, ...]
+    phrases: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, parts: Iterable[str]) -> Question:
+        """Return the question that was asked.
+
+        Common words ("the", "what") are left out, unless there are no others.
+
+        Args:
+            parts: the words; a part that has blanks inside is a phrase.
+
+        Raises:
+            InvalidInput: there is nothing to look for, or too much.
+        """
+        parts = [normalize(part.strip().lower()) for part in parts if part.strip()]
+        if not parts or sum(map(len, parts)) > MAX_QUESTION:
+            wanted = f"must be words to look for, of at most {MAX_QUESTION:,} characters together"
+            raise InvalidInput("question", wanted)
+        asked = dict.fromkeys(re.findall(r"\w+", " ".join(parts)))
+        name = language_of(asked)
+        language = Language(name)
+        telling = [text for text in asked if text not in common(name)] or list(asked)
+        words = tuple(Word(text, language) for text in telling[:MAX_WORDS])
+        # Signs alone, such as "++", are looked for as they stand.
+        phrases = [part for part in parts if not words or len(part.split()) > 1]
+        return cls(words, tuple(phrases))
+
+
+def normalize(text: str) -> str:
+    """Return a text in Unicode's composed form, NFC."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)

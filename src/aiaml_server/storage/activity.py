@@ -1,0 +1,102 @@
+"""When each client last asked and stored something: counts and times, never what it asked.
+
+They lie in the user's state directory, in one small file for each client and base. An activity that
+cannot be recorded is lost; nobody waits for it, and two at the same moment may count as one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from aiaml_server.files import (
+    make_directory,
+    open_private,
+    read_own,
+    rename_over,
+    temporary_path,
+)
+from aiaml_server.identity import state_directory
+from aiaml_server.timestamps import now_micros
+
+_MAX_BYTES = 4096
+_MAX_NAME = 200  # characters of a client's name
+
+
+class Activity(NamedTuple):
+    """What is known of a client.
+
+    Attributes:
+        client: its name, as it gave it.
+        asked: when it last asked, in microseconds since 1970; None for never.
+        stored: when it last stored.
+        asked_count: how often it has asked.
+        stored_count: how often it has stored.
+    """
+
+    client: str
+    asked: int | None = None
+    stored: int | None = None
+    asked_count: int = 0
+    stored_count: int = 0
+
+
+def note_asked(base: Path, client: str) -> None:
+    """Record that a client asked now."""
+    with suppress(OSError):
+        known = _known(base, client)
+        _write(base, known._replace(asked=now_micros(), asked_count=known.asked_count + 1))
+
+
+def note_stored(base: Path, client: str) -> None:
+    """Record that a client stored something now."""
+    with suppress(OSError):
+        known = _known(base, client)
+        _write(base, known._replace(stored=now_micros(), stored_count=known.stored_count + 1))
+
+
+def read_activity(base: Path) -> list[Activity]:
+    """Return what is known of each client of a base, by name."""
+    found = []
+    with suppress(OSError):
+        found = [_read(path) for path in _directory(base).glob("*.json")]
+    return sorted((activity for activity in found if activity), key=lambda each: each.client)
+
+
+def _known(base: Path, client: str) -> Activity:
+    name = client[:_MAX_NAME]
+    known = _read(_file(base, name))
+    return known if known and known.client == name else Activity(name)
+
+
+def _directory(base: Path) -> Path:
+    return state_directory() / "activity" / _digest(str(base.resolve()))
+
+
+def _file(base: Path, client: str) -> Path:
+    return _directory(base) / f"{_digest(client)}.json"
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _read(path: Path) -> Activity | None:
+    """Return what a file states; None if it is missing or damaged."""
+    with suppress(OSError, ValueError, TypeError):
+        client, *numbers = json.loads(read_own(path, _MAX_BYTES))
+        if all(number is None or isinstance(number, int) for number in numbers):
+            return Activity(str(client), *numbers)
+    return None
+
+
+def _write(base: Path, activity: Activity) -> None:
+    file = _file(base, activity.client)
+    make_directory(file.parent)
+    temporary = temporary_path(file.parent)
+    with open(temporary, "x", encoding="ascii", opener=open_private) as stream:
+        json.dump(activity, stream)
+    rename_over(temporary, file)
