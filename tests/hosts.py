@@ -15,20 +15,16 @@ from paths import ROOT
 from printed import completed, printed
 
 MCPB = "@anthropic-ai/mcpb@2.1.2"
-CLAUDE, CODEX, GEMINI, COPILOT, OPENCODE = (
+CLAUDE, CODEX, GEMINI = (
     "@anthropic-ai/claude-code@2.1.330",
     "@openai/codex@0.169.0",
     "@google/gemini-cli@0.61.0",
-    "@github/copilot@1.0.102",
-    "opencode-ai@1.18.33",
 )
 PROGRAMS = {
     MCPB: ".bin/mcpb",
     CLAUDE: "@anthropic-ai/claude-code-*-*/claude",  # what its install script would link to
     CODEX: ".bin/codex",
     GEMINI: ".bin/gemini",
-    COPILOT: ".bin/copilot",
-    OPENCODE: "opencode-*-*/bin/opencode",
 }
 
 
@@ -69,8 +65,6 @@ class Person:
             "HOME": str(home),
             "PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}",
             "DISABLE_AUTOUPDATER": "1",
-            "OPENCODE_DISABLE_AUTOUPDATE": "1",
-            "OPENCODE_DISABLE_MODELS_FETCH": "1",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         }
 

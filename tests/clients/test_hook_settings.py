@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from aiaml_server import clients
+from aiaml_server import MemoryBank, Settings, clients
 from aiaml_server.clients import HOSTS, ConfigError, Machine
 
 EVENTS = ("session_start", "prompt")
@@ -110,3 +113,58 @@ def test_what_cannot_be_done_is_refused(tmp_path: Path) -> None:
         with pytest.raises(ConfigError):
             add("claude-code", tmp_path)
         assert path.read_text(encoding="utf-8") == broken
+
+
+PATIENT = (  # a hook ends early on a busy machine
+    "import aiaml_server.server.hooks.__main__ as hook\n"
+    "hook.SECONDS = hook.MORE_SECONDS = 60\nhook.main()"
+)
+
+
+def told(home: Path, directory: Path) -> str:
+    """Run the installed prompt hook of Claude Code in a directory; return what it prints."""
+    events = json.loads(settings("claude-code", home).read_text())["hooks"]
+    words = shlex.split(events["UserPromptSubmit"][0]["hooks"][0]["command"])
+    event = {
+        "hook_event_name": "UserPromptSubmit",
+        "session_id": "1",
+        "cwd": str(directory),
+        "prompt": "when does the choir rehearse on thursdays?",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", PATIENT, *words[4:]],
+        input=json.dumps(event).encode(),
+        capture_output=True,
+        env={**os.environ, "HOME": str(home), "USERPROFILE": str(home)},
+        check=True,
+    )
+    return done.stdout.decode()
+
+
+def test_a_private_memory_never_appears_at_work(tmp_path: Path) -> None:
+    """Hooks use the memory directory of a project's own entry, also below the project's top."""
+    own, work = tmp_path / "own", tmp_path / "work"
+    for base, content in (
+        (own, "The choir rehearses on Thursdays in the old school, in private."),
+        (work, "The choir of the company rehearses on Thursdays at work."),
+    ):
+        with closing(MemoryBank(Settings(base, sync=False), lasting=False)) as bank:
+            bank.remember("claude", "ann", ["choir"], content)
+            bank.think(["choir"])
+    project = tmp_path / "home" / "shop"
+    (project / "src").mkdir(parents=True)
+    home = tmp_path / "home"
+    machine = Machine("linux", home, {})
+    add("claude-code", home, base=str(own))
+    assert "in private" in told(home, project / "src")
+    client = clients.BY_NAME["claude-code"].in_project(project)
+    for variables, expected in (
+        ({"AIAML_MEMORY_DIR": str(work)}, "at work"),
+        ({"AIAML_MEMORY_DIR": str(work), "AIAML_HOOKS": "false"}, ""),
+    ):
+        clients.save(clients.connect(client, machine, ["aiaml-server"], variables))
+        for directory in (project, project / "src"):
+            shown = told(home, directory)
+            assert expected in shown and "in private" not in shown
+    assert shown == ""
+    assert "in private" in told(home, home)

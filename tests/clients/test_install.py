@@ -124,6 +124,21 @@ def test_whoever_reads_may_go_away(home: Path) -> None:
     assert entry(home / ".cursor" / "mcp.json") and entry(home / ".gemini" / "settings.json")
 
 
+def test_a_memory_directory_from_elsewhere_is_asked_about(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once, on a terminal; without one the command is named. A remote of one's own confirms it."""
+    (home / ".aiaml" / ".git").mkdir(parents=True)
+    assert "`aiaml trust`" in typed(capsys, "install", "cursor")
+    remote = "AIAML_GITHUB_REMOTE=https://example.org/m.git"
+    assert "`aiaml trust`" not in typed(capsys, "install", "cursor", "--env", remote)
+    with monkeypatch.context() as terminal:
+        terminal.setattr("sys.stdin.isatty", lambda: True)
+        terminal.setattr("click.confirm", lambda *_, **__: True)
+        typed(capsys, "install", "cursor")
+    assert "`aiaml trust`" not in typed(capsys, "install", "cursor")
+
+
 def test_hooks_are_for_the_directory_of_the_entry(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

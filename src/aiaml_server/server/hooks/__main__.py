@@ -45,9 +45,11 @@ def _answer(options: Mapping[str, str], toolset: str) -> None:
     from aiaml_server.settings import MEMORY_DIR, Settings  # noqa: PLC0415
 
     said = Said.parsed(_input(), options.get("--host", ""))
+    if said is None:
+        return
     there = {MEMORY_DIR: options["--dir"]} if options.get("--dir") else {}
-    settings = Settings.from_environ({**os.environ, **there})
-    if said is None or not settings.hooks:
+    settings = Settings.from_environ({**os.environ, **there, **_project_settings(said.place)})
+    if not settings.hooks:
         return
     from aiaml_server.server.hooks import telling  # noqa: PLC0415
     from aiaml_server.storage.store import Store  # noqa: PLC0415
@@ -62,6 +64,26 @@ def _answer(options: Mapping[str, str], toolset: str) -> None:
         told = telling.at_start(store, project(said.place))
     if told.text:
         os.write(1, said.answer(told.text))
+
+
+def _project_settings(place: str) -> dict[str, str]:
+    """Return the settings of a hook that the project's own entry of this server has.
+
+    So memories of one's own never appear in a project that has a memory directory of its own.
+    """
+    from pathlib import Path  # noqa: PLC0415 (inside the time and `try`)
+
+    from aiaml_server.clients.edit import project_variables  # noqa: PLC0415
+    from aiaml_server.settings import MEMORY_DIR  # noqa: PLC0415
+
+    directory = Path(place)
+    for each in (directory, *directory.parents) if place else ():
+        if each == Path.home():  # the files of clients there are one's own
+            break
+        found = project_variables(each)
+        if found or (each / ".git").exists():
+            return {name: found[name] for name in (MEMORY_DIR, "AIAML_HOOKS") if name in found}
+    return {}
 
 
 def _by_toolset(name: str, said: Said) -> Told:
