@@ -77,7 +77,9 @@ def topics_of(texts: Iterable[str], otherwise: str) -> list[str]:
 
 def words_of(text: str) -> list[str]:
     """Return the words of a name or a title in lower case, without numbers and single letters."""
-    return [word for word in re.findall(r"[^\W_]{2,}", text.lower()) if not word.isdigit()]
+    return [
+        word for word in re.findall(r"[^\W_]{2,}", printable(text).lower()) if not word.isdigit()
+    ]
 
 
 def extra_lines(fields: Mapping[str, object], without: Collection[str] = ()) -> tuple[str, ...]:
