@@ -1,18 +1,56 @@
-"""`doctor`: checks whatever somebody who helps would ask for.
+"""`aiaml doctor`: checks that say what is wrong, and what to do.
 
-    finding      what a check found, and what is safe to mend
-    context      what all checks look at
-    program      the installation
-    environment  the settings
-    offered      the toolsets
-    place        the base directory and its disk
-    scan         one reading of all files
-    memories     what is wrong with files
-    answers      the index against the files
-    syncing      git and the remote
-    connected    the configurations of clients
-    trial        a server, started as clients do
+A check is a function that yields findings. It changes nothing that it does not take back.
 
-A check is a function that yields its findings. It writes nothing but what it removes again; what it
-needs beyond the standard library is imported when it runs.
+    context       what all checks look at
+    installation  the program, its settings, its toolsets
+    directory     the memory directory and its disk
+    memories      the files and the index
+    syncing       git and the remote
+    clients       the configuration of clients, and a server as they start it
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pkgutil import resolve_name
+
+from aiaml_server.doctor.context import Context, guarded
+from aiaml_server.toolset import Finding
+
+CHECKS = {
+    "version": "installation:version",
+    "settings": "installation:settings",
+    "toolsets": "installation:served_toolsets",
+    "directory": "directory:location",
+    "disk": "directory:writing",
+    "access": "directory:permissions",
+    "space": "directory:free_space",
+    "files": "memories:files",
+    "replaced": "memories:replaced",
+    "index": "memories:index",
+    "git": "syncing:git",
+    "sync": "syncing:status",
+    "remote": "syncing:remote",
+    "clients": "clients:connections",
+    "hooks": "clients:hooks",
+    "server": "clients:server",
+}
+"""The checks in their order: the module in this package and the function in it."""
+CHECK_NAMES = tuple(CHECKS)
+
+
+def run_checks(
+    names: Iterable[str], environ: Mapping[str, str], *, offline: bool = False
+) -> Iterator[Finding]:
+    """Run checks, and yield each finding as it is known.
+
+    Args:
+        names: of the checks.
+        environ: the environment variables.
+        offline: whether the remote must not be asked.
+    """
+    context = Context(environ, offline)
+    for name in names:
+        check = resolve_name(f"{__name__}.{CHECKS[name]}")
+        yield from guarded(name, check, context)

@@ -1,26 +1,23 @@
-"""What all checks look at: an environment, the settings in it that can be used, a directory."""
+"""What all checks look at: an environment, its settings, a directory."""
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
-from aiaml_server.doctor.scan import FileScan, look
-from aiaml_server.errors import InvalidSetting
+from aiaml_server.errors import AiamlError, InvalidSetting, MalformedFile
+from aiaml_server.format.memory import Memory
 from aiaml_server.settings import Settings
 from aiaml_server.storage.store import Store
-from aiaml_server.sync import with_remote_in_use
+from aiaml_server.terminal import progress
+from aiaml_server.toolset import Finding
 
 PREFIX = "AIAML_"
-
-
-def is_directory(path: Path) -> bool:
-    """Say whether a path is a directory; not so `Path.is_dir`, it raises for a name too long."""
-    return os.path.isdir(path)  # noqa: PTH112
+REPORT = "please report this, with what `aiaml doctor --json` prints"
+Subject = TypeVar("Subject")
 
 
 @dataclass
@@ -29,10 +26,10 @@ class Context:
 
     Attributes:
         environ: the environment variables.
-        offline: whether the remote is left alone.
-        wrong: the settings that cannot be used.
-        settings: the others; None when they do not say where the memories are.
-        told: the sentences of the settings and of the troubles of sync that a finding has.
+        offline: whether the remote must not be asked.
+        wrong: the settings that cannot be used, by name.
+        settings: the others; None if they do not say where the memories are.
+        told: sentences that a finding has said, so that no other repeats them.
     """
 
     environ: Mapping[str, str] = field(repr=False)
@@ -42,22 +39,16 @@ class Context:
     told: set[str] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
-        """Try each variable by itself, so that all that are wrong are named."""
+        """Leave out the settings that cannot be used one by one, so that all are named."""
         usable = {key: value for key, value in self.environ.items() if key.startswith(PREFIX)}
-        while True:
+        while self.settings is None:
             try:
                 self.settings = Settings.from_environ(usable)
             except InvalidSetting as error:
                 self.wrong[error.variable] = error
-                if error.variable == "AIAML_MEMORY_DIR":
-                    # A stand-in, so that the others are tried; nothing is looked for there.
-                    usable[error.variable] = sys.prefix
-                else:
-                    del usable[error.variable]
-            else:
-                break
-        if self.settings:
-            self.settings = with_remote_in_use(self.settings, self.environ)
+                if error.variable not in usable:  # the default cannot be used either
+                    break
+                del usable[error.variable]
         if self.settings and self.settings.remote_error:
             self.wrong["AIAML_GITHUB_REMOTE"] = self.settings.remote_error
         if "AIAML_MEMORY_DIR" in self.wrong:
@@ -65,16 +56,44 @@ class Context:
 
     @property
     def base(self) -> Path | None:
-        """The directory of the memories, if there is one."""
+        """The memory directory, if it exists."""
         base = self.settings.base if self.settings else None
-        return base if base and is_directory(base) else None
+        return base if base and base.is_dir() else None
 
     @cached_property
-    def scan(self) -> FileScan:
-        """What one reading of all files showed.
+    def memories(self) -> dict[str, Memory | MalformedFile]:
+        """All memories by file name, or why a file is none."""
+        found: dict[str, Memory | MalformedFile] = {}
+        if self.base is None:
+            return found
+        store = Store(self.base)
+        for name in progress(sorted(store.names()), "reading"):
+            try:
+                found[name] = store.read(name)
+            except MalformedFile as error:
+                found[name] = error
+            except FileNotFoundError:
+                continue
+        return found
 
-        Raises:
-            StoreError: the directory cannot be listed.
-        """
-        assert self.settings  # noqa: S101 (only asked for where there is a directory)
-        return look(Store(self.settings.base))
+
+def guarded(
+    name: str, check: Callable[[Subject], Iterable[Finding]], subject: Subject
+) -> Iterator[Finding]:
+    """Yield the findings of a check; an error that it raises is one more finding."""
+    try:
+        yield from check(subject)
+    except InvalidSetting as error:
+        yield wrong_setting(name, error)
+    except (AiamlError, OSError) as error:
+        remedy = "correct what it names, then run `aiaml doctor` again"
+        yield Finding(name, "error", f"the check could not run: {error}", remedy)
+    except Exception as error:  # noqa: BLE001 (the checks after it are needed all the more)
+        found = f"the check itself failed: {type(error).__name__}: {error}"
+        yield Finding(name, "error", found, REPORT)
+
+
+def wrong_setting(name: str, error: InvalidSetting) -> Finding:
+    """Return the finding for a setting that cannot be used."""
+    remedy = f"correct {error.variable}, or remove it, where the server's environment is set"
+    return Finding(name, "error", str(error), remedy)

@@ -1,106 +1,102 @@
-"""The files: which are no memories, which are one twice, and what else lies among them.
-
-Nothing here is ever changed but temporary files that a writer left when it died.
-"""
+"""Checks of the files and the index. No memory is ever changed."""
 
 from __future__ import annotations
 
 import re
 import time
+from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
 from aiaml_server.doctor.context import Context
-from aiaml_server.doctor.finding import Finding, Fix
-from aiaml_server.doctor.scan import FileScan
-from aiaml_server.errors import UnsafePath
-from aiaml_server.files import check_own, is_temporary, remove_own
-from aiaml_server.format.memory import MAX_TOPICS
-from aiaml_server.storage.derived import INDEX
-from aiaml_server.storage.store import SUFFIX
-from aiaml_server.terminal import format_size, plural
+from aiaml_server.errors import MalformedFile
+from aiaml_server.files import is_temporary, remove_own
+from aiaml_server.format.invisible import invisible_in
+from aiaml_server.format.memory import Memory
+from aiaml_server.storage.store import SUFFIX, Store
+from aiaml_server.terminal import plural
+from aiaml_server.toolset import Finding, Fix
 
-_STRAY_SECONDS = 3600.0
-_CONFLICT = re.compile(
-    r"conflicted copy|case conflict|\.sync-conflict-|sfconflict|\[conflicted\]| \(\d+\)\.",
-    re.IGNORECASE,
+_STALE_SECONDS = 3600.0
+_CONFLICT_COPY = re.compile(
+    r"(?i)conflicted copy|case conflict|\.sync-conflict-|sfconflict|\[conflicted\]| \(\d+\)\."
 )
-_OWN = (".lock", ".sync.lock", ".sync-status.json", INDEX)
-_SYSTEM = ("desktop.ini", "thumbs.db")
+_SYSTEM_FILES = ("desktop.ini", "thumbs.db")
+REPLACES = re.compile(r"\bReplaces ([0-9a-f]{8})\b")
 
 
 def files(context: Context) -> Iterator[Finding]:
     """Count the memories, and name every file that is not what it should be."""
-    if not (base := context.base):
+    if context.base is None:
         return
-    found = context.scan
-    count = f"{plural(len(found.names), 'memory')}, {format_size(found.size)}"
-    yield Finding("files", "ok", count if found.names else "no memories")
-    for told, remedy in _doubts(found, base):
-        yield Finding("files", "warning", told, remedy)
-    yield from _not_ours(base)
-    yield from _others(base)
-
-
-def _doubts(found: FileScan, base: Path) -> Iterator[tuple[str, str]]:
-    """Yield what is to be said of memories and files that are none, and what to do about each."""
-    edit = f"correct the file in {base / 'files'}, or move it away; it is never changed or found"
-    for name, problems in found.malformed.items():
-        yield f"{name} is no memory: {problems}", edit
-    for memory_id, names in found.ids.items():
+    memories = {name: m for name, m in context.memories.items() if isinstance(m, Memory)}
+    yield Finding("files", "ok", plural(len(memories), "memory") if memories else "no memories")
+    directory = context.base / "files"
+    correct = f"correct the file in {directory}, or move it away; it is not found until then"
+    for name, value in context.memories.items():
+        if isinstance(value, MalformedFile):
+            yield _warning(f"{name} is not a memory: {value}", correct)
+            continue
+        if characters := invisible_in("\n".join((*value.topics, value.content))):
+            found = f"{name} contains invisible characters: {' '.join(characters[:5])}"
+            yield _warning(found, "agents read them; `aiaml show` shows where they are")
+    names_by_id = defaultdict(list)
+    for name, memory in memories.items():
+        names_by_id[memory.id].append(name)
+    for memory_id, names in names_by_id.items():
         if len(names) > 1:
-            told = f"the id {memory_id} is in {plural(len(names), 'file')}: {', '.join(names)}"
-            yield told, "`recall` gives them all; delete the copies, or give them ids of their own"
-    clear = "it is found by the id inside; name the file after it, or correct it, to be clear"
-    for name, memory_id in found.misnamed.items():
-        yield f"{name} has the id {memory_id} inside", clear
-    show = "agents read them: `aiaml show` shows where they stand; `aiaml edit` can remove them"
-    for name, characters in found.invisible.items():
-        yield f"{name} holds characters that nobody sees: {characters}", show
-    see = "topics count most in a search, so it comes up in many; see that it is meant to"
-    for name, topics in found.crowded.items():
-        yield f"{name} has {topics} topics, more than `remember` takes ({MAX_TOPICS})", see
-    for name in found.large:
-        told = f"{name} is larger than a memory may be (1 MiB), though it is read"
-        yield told, "divide it into several memories"
-    if found.foreign:
-        told = f"{plural(len(found.foreign), 'file')} of another user, such as {found.foreign[0]}"
-        yield told, f"if they should be yours: `sudo chown -R $(id -un) {base}`"
+            found = f"the id {memory_id} is in {plural(len(names), 'file')}: {', '.join(names)}"
+            yield _warning(found, "delete the copies, or give them ids of their own")
+    yield from _other_files(directory)
 
 
-def _not_ours(base: Path) -> Iterator[Finding]:
-    """Name what has the place of a file that the program keeps beside the memories."""
-    for name in _OWN:
-        try:
-            check_own(base / name, directory=name == INDEX)
-        except UnsafePath as error:
-            remedy = "it may have come with a cloned directory; it is neither followed nor used"
-            yield Finding("files", "error", str(error), remedy)
+def replaced(context: Context) -> Iterator[Finding]:
+    """Name the memories that a newer one says it replaces."""
+    memories = [value for value in context.memories.values() if isinstance(value, Memory)]
+    ids = {memory.id for memory in memories}
+    for memory in memories:
+        for old in REPLACES.findall(memory.content):
+            if old in ids - {memory.id}:
+                found = f"{old} is outdated: {memory.id} replaces it"
+                yield Finding("replaced", "warning", found, f"`aiaml forget {old}`")
 
 
-def _others(base: Path) -> Iterator[Finding]:
-    """Name what is in the directory and no memory."""
-    directory = base / "files"
-    entries = sorted(directory.iterdir()) if directory.is_dir() else []
-    for path in [*entries, *base.iterdir()]:
-        if not is_temporary(path.name):
+def index(context: Context) -> Iterator[Finding]:
+    """Compare the index with the files."""
+    if context.base is None or not (context.base / "files").is_dir():
+        return
+    from aiaml_server.index.index import Index  # noqa: PLC0415 (only this check needs it)
+
+    with closing(Index(Store(context.base))) as opened:
+        difference = opened.verify()
+        path = opened.path
+    if difference:
+        base = context.base
+        fix = Fix("delete the index, which is built again", lambda: Index.delete(base))
+        remedy = "`aiaml doctor --fix` deletes it; it is built again"
+        yield Finding("index", "error", difference, remedy, fix)
+    else:
+        yield Finding("index", "ok", f"answers as the files do; {path}")
+
+
+def _other_files(directory: Path) -> Iterator[Finding]:
+    """Yield what is in the directory besides memories."""
+    for path in sorted(directory.iterdir()) if directory.is_dir() else []:
+        if is_temporary(path.name):
+            if not path.is_dir() and time.time() - path.lstat().st_mtime > _STALE_SECONDS:
+                fix = Fix(f"delete {path}", partial(remove_own, path))
+                found = f"{path.name} was left by a writer that was killed"
+                yield Finding("files", "warning", found, "`aiaml doctor --fix` deletes it", fix)
+        elif path.name.startswith(".") or path.name.lower() in _SYSTEM_FILES:
             continue
-        hours = (time.time() - path.lstat().st_mtime) / 3600
-        if hours * 3600 > _STRAY_SECONDS and not path.is_dir():
-            found = f"{path.name} was left by a writer that died {hours:,.0f} hours ago"
-            remedy = f"delete {path}, or `aiaml doctor --fix`"
-            fix = Fix(f"delete {path}", partial(remove_own, path))
-            yield Finding("files", "warning", found, remedy, fix)
-    for path in entries:
-        if path.name[0] == "." or path.name.lower() in _SYSTEM:
-            continue
-        if _CONFLICT.search(path.name):
-            found = f"{path.name} is a copy that a program for synchronising made"
-            remedy = "compare it with the original, keep one, delete the other"
-            yield Finding("files", "warning", found, remedy)
+        elif _CONFLICT_COPY.search(path.name):
+            found = f"{path.name} is a copy that a cloud program made"
+            yield _warning(found, "compare it with the original, keep one, delete the other")
         elif not path.name.endswith(SUFFIX):
-            kind = "a directory" if path.is_dir() else f"a file whose name does not end in {SUFFIX}"
-            found = f"{path.name} in {directory} is {kind}"
-            remedy = "it is not read: move it away, or what is a memory to where the others are"
-            yield Finding("files", "warning", found, remedy)
+            yield _warning(f"{path.name} in {directory} is not read", "move it away")
+
+
+def _warning(found: str, remedy: str) -> Finding:
+    return Finding("files", "warning", found, remedy)
