@@ -1,4 +1,4 @@
-"""`demo`: a memory is remembered, found and recalled, by a real client from a real server."""
+"""The command demo: a real client remembers, finds and recalls a memory at a real server."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import os
 import shlex
 import sys
 import tempfile
-import time
 from pathlib import Path
 from textwrap import indent
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from aiaml_server.clients.launch import command
-from aiaml_server.doctor.conversation import Conversation, begun
 from aiaml_server.terminal import bold, dim, echo, styled, wrap
+
+if TYPE_CHECKING:
+    from mcp import Client
 
 MEMORY: dict[str, Any] = {
     "agent": "claude",
@@ -28,50 +29,48 @@ KEYWORDS = ["dinner", "restaurant", "food", "eat", "vegetarian", "diet", "marco"
 
 
 @click.command("demo")
-def demo() -> int:
-    """Watch the tools at work, in a throw-away place."""
-    started = time.perf_counter()
+def demo() -> None:
+    """Show the tools at work in a temporary directory."""
+    import anyio  # noqa: PLC0415 (with the SDK, half a second that other commands do not need)
+
     with tempfile.TemporaryDirectory(prefix="aiaml-demo-") as directory:
-        place = Path(directory)
-        with begun([sys.executable, "-m", "aiaml_server"], os.environ, place) as server:
-            tools = ", ".join(server.tools())
-            what = f"a server of version {server.version} with the tools {tools}"
-            echo(wrap(f"Connected to {what}."))
-            echo("\nToday, one agent remembers:")
-            stored = _call(server, "remember", MEMORY)
-            _answered(stored["message"])
-            asked = "Next week, another agent is asked for a place for dinner, and thinks first:"
-            echo(wrap(f"\n{asked}"))
-            found = _call(server, "think", {"keywords": KEYWORDS})
-            for hit in found:
-                words = ", ".join(hit["matching_keywords"])
-                _answered(f"{hit['id']}, score {hit['relevance_score']}: {words}")
-            echo("\nThen it recalls what it found:")
-            for each in _call(server, "recall", {"memory_ids": [hit["id"] for hit in found]}):
-                _answered(each["content"])
-        (path,) = (place / "base" / "files").glob(f"*_{stored['memory_id']}.md")
-        echo(wrap(f"\nAll there is on disk is files/{path.name}:"))
+        anyio.run(_converse, directory)
+        (path,) = Path(directory).glob("files/*.md")
+        echo(f"\nThe memory is one file, {path.name}:")
         echo(dim(wrap(indent(path.read_text(encoding="utf-8").rstrip("\n"), "  "))))
-    took = time.perf_counter() - started
-    echo(wrap(f"\nDone in {took:.1f} s; the throw-away directory is gone.\n"))
-    echo(wrap(bold("To connect your agents:")))
-    echo(f"  {_typed('install --all')}")
-    echo(wrap("Which there are, and what goes into any other by hand:"))
-    echo(f"  {_typed('install --list')}")
-    echo(f"  {_typed('install --print generic')}")
-    return 0
+    program = shlex.join(command())
+    echo(f"\nConnect the AI clients on this computer:\n  {program} install --all")
+    echo(f"Print what to add to any other client:\n  {program} install --print generic")
 
 
-def _call(server: Conversation, tool: str, arguments: dict[str, Any]) -> Any:
-    given = ", ".join(f"{key}={json.dumps(value)}" for key, value in arguments.items())
-    echo(wrap(f"  {bold(tool)}({given})", 4))
-    return server.call(tool, arguments)
+async def _converse(directory: str) -> None:
+    from mcp import Client, StdioServerParameters  # noqa: PLC0415 (the SDK)
+
+    environ = {name: value for name, value in os.environ.items() if "AIAML_" not in name}
+    environ |= {"AIAML_MEMORY_DIR": directory, "AIAML_ENABLE_SYNC": "false"}
+    server = StdioServerParameters(
+        command=sys.executable, args=["-m", "aiaml_server"], env=environ, cwd=directory
+    )
+    async with Client(server) as client:
+        tools = ", ".join(tool.name for tool in (await client.list_tools()).tools)
+        echo(wrap(f"Connected to aiaml-server with the tools {tools}."))
+        echo("\nToday, one agent remembers something:")
+        stored = await _call(client, "remember", MEMORY)
+        _show_answer(stored["message"])
+        echo("\nNext week, another agent is asked for a place for dinner. It thinks first:")
+        (hit,) = await _call(client, "think", {"keywords": KEYWORDS})
+        _show_answer(f"{hit['id']}, score {hit['relevance_score']}")
+        echo("\nThen it recalls what it found:")
+        (memory,) = await _call(client, "recall", {"memory_ids": [hit["id"]]})
+        _show_answer(memory["content"])
 
 
-def _answered(text: str) -> None:
+async def _call(client: Client, tool: str, arguments: dict[str, Any]) -> Any:
+    words = ", ".join(f"{name}={json.dumps(value)}" for name, value in arguments.items())
+    echo(wrap(f"  {bold(tool)}({words})", 4))
+    result = await client.call_tool(tool, arguments)
+    return json.loads(getattr(result.content[0], "text", ""))
+
+
+def _show_answer(text: str) -> None:
     echo(wrap(f"  {styled('->', 'green')} {text}", 3))
-
-
-def _typed(words: str) -> str:
-    """Return what a person types to run this installation with other words."""
-    return shlex.join([*command(), *words.split()])

@@ -33,7 +33,6 @@ CHECKS = {
     "sync": "syncing:status",
     "remote": "syncing:remote",
     "clients": "clients:connections",
-    "hooks": "clients:hooks",
     "server": "clients:server",
 }
 """The checks in their order: the module in this package and the function in it."""

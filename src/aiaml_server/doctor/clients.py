@@ -80,12 +80,3 @@ def server(context: Context) -> Iterator[Finding]:
         return
     log = " / ".join(done.stderr.decode("utf-8", "replace").splitlines()[-3:])
     yield Finding("server", "error", f"the server does not answer; it said: {log}", REPORT)
-
-
-def hooks(_: Context) -> Iterator[Finding]:
-    """Report how often a hook ran out of time."""
-    from aiaml_server.server.hooks.timeouts import count_timeouts  # noqa: PLC0415
-
-    if count := count_timeouts():
-        found = f"hooks ran out of time {count} times, and told the agent nothing"
-        yield Finding("hooks", "warning", found, "close what keeps the computer busy")

@@ -67,18 +67,17 @@ def index(context: Context) -> Iterator[Finding]:
     """Compare the index with the files."""
     if context.base is None or not (context.base / "files").is_dir():
         return
-    from aiaml_server.index.index import Index  # noqa: PLC0415 (only this check needs it)
+    from aiaml_server.index import Index, delete_index, index_file  # noqa: PLC0415 (only here)
 
-    with closing(Index(Store(context.base))) as opened:
+    base = context.base
+    with closing(Index(Store(base))) as opened:
         difference = opened.verify()
-        path = opened.path
     if difference:
-        base = context.base
-        fix = Fix("delete the index, which is built again", lambda: Index.delete(base))
+        fix = Fix("delete the index, which is built again", lambda: delete_index(base))
         remedy = "`aiaml doctor --fix` deletes it; it is built again"
         yield Finding("index", "error", difference, remedy, fix)
     else:
-        yield Finding("index", "ok", f"answers as the files do; {path}")
+        yield Finding("index", "ok", f"answers as the files do; {index_file(base)}")
 
 
 def _other_files(directory: Path) -> Iterator[Finding]:

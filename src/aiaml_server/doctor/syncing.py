@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from aiaml_server.doctor.context import Context
-from aiaml_server.doctor.finding import Finding
 from aiaml_server.errors import AiamlError, GitMissing
 from aiaml_server.settings import Settings
 from aiaml_server.sync import Problem, Status, with_remote_in_use
@@ -24,6 +23,7 @@ from aiaml_server.sync.survey import (
     version,
 )
 from aiaml_server.terminal import plural
+from aiaml_server.toolset import Finding
 
 _REMOTE_SECONDS = 10.0
 _ELSEWHERE = "`aiaml export --to FILE` writes a copy; docs/safe.md tells how to have one always"
