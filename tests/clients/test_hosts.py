@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from aiaml_server.clients import HOSTS, Machine
 from hosts import CLAUDE, CODEX, GEMINI, Person, host
 from models import model
 from waiting import wait_until
@@ -112,6 +113,16 @@ def test_the_first_request_to_a_model_has_the_tools(name: str, person: Person) -
     assert tools == {"remember", "think", "recall"}, first[:3000]
 
 
+def make_patient(name: str, home: Path) -> None:
+    """Give hooks a minute: their time is for a machine with nothing else to do."""
+    script = home / "hook.py"
+    begin = "import aiaml_server.server.hooks.__main__ as hook\n"
+    script.write_text(f"{begin}hook.SECONDS = hook.MORE_SECONDS = 60\nhook.main()\n", "utf-8")
+    path = Path(Machine("linux", home, {}).expand(HOSTS[name].pattern))
+    text = path.read_text("utf-8").replace("-I -m aiaml_server.server.hooks", str(script))
+    path.write_text(text, encoding="utf-8")
+
+
 @pytest.mark.parametrize("name", ASKED)
 def test_a_model_is_shown_memories_by_hooks(name: str, person: Person) -> None:
     """What the prompt is about; without hooks nothing."""
@@ -124,6 +135,7 @@ def test_a_model_is_shown_memories_by_hooks(name: str, person: Person) -> None:
         person.run(program, *words)
         assert sent and REHEARSAL not in json.dumps(sent)
         person.run(*AIAML, "install", name, "--hooks")
+        make_patient(name, person.home)
         sent.clear()
         person.run(program, *words)
     told = unescape(json.dumps(sent, ensure_ascii=False))  # Gemini escapes it, in a tag of its own

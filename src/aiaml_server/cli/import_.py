@@ -166,8 +166,8 @@ def _preview(places: dict[str, list[dict[str, object]]], unchanged: int) -> None
         if rows:
             echo(f"{titles.get(sort, sort).capitalize()}:")
         for row in rows[:_SHOWN]:
-            why = row.get("reason") or row.get("remark")
-            echo("  " + truncate(f"{row['place']}{': ' if why else ''}{why or ''}", 200))
+            why = row.get("reason") or row.get("remark") or ""
+            echo("  " + truncate(f"{row['place']}: {why}".removesuffix(": "), 200))
         if len(rows) > _SHOWN:
             echo(f"  … and {len(rows) - _SHOWN:,} more; --json has all")
     counts = [f"{len(rows):,} {sort}" for sort, rows in places.items()]

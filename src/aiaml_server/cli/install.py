@@ -19,7 +19,6 @@ from aiaml_server.terminal import (
     EXIT_FAILED,
     EXIT_OK,
     bold,
-    dim,
     echo,
     echo_json,
     json_option,
@@ -332,7 +331,7 @@ def _print(name: str, machine: Machine, variables: Mapping[str, str]) -> int:
     client = BY_NAME.get(name, clients.CLIENTS[0])
     echo(_masked(clients.snippet(client, launch.command(), variables)).rstrip("\n"))
     if name in BY_NAME:
-        notify(dim(f"Add this to {client.find(machine)[0]}. *** stands for a password."))
+        notify(f"Add this to {client.find(machine)[0]}. *** stands for a password.")
     return EXIT_OK
 
 
