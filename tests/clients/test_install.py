@@ -101,7 +101,8 @@ def test_passwords_are_written_and_not_shown(
     said = typed(capsys, "install", "cursor", "--env", remote, "--dry-run")
     assert "+" in said and "swordfish" not in said and "hunter2" not in said
     assert "swordfish" not in path.read_text()
-    assert "swordfish" not in typed(capsys, "install", "cursor", "--env", remote)
+    said = typed(capsys, "install", "cursor", "--env", remote, "--env", "MY_TOKEN=t0psecret")
+    assert "swordfish" not in said and "t0psecret" not in said
     assert "swordfish" in path.read_text()
     said = typed(capsys, "install", "--print", "codex", "--env", remote)
     assert "https://***@example.org" in said and "*** stands for a password" in said

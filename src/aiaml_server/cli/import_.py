@@ -76,6 +76,7 @@ def import_(
       aiaml import ~/vault --update
       aiaml import memories.jsonl --yes
       aiaml import ~/.claude --user marco
+      aiaml import --undo 20261127T211005
     """
     if bool(sources) == bool(undo):
         raise Exit("name a SOURCE, or use --undo RUN", EXIT_USAGE)
@@ -96,8 +97,8 @@ def import_(
     if json:
         echo_json({"run": run, "unchanged": len(plan.unchanged), **places})
     elif run:
-        updated = f", updated {len(plan.changed):,}" if update and plan.changed else ""
-        echo(f"Imported {plural(len(plan.new), 'memory')}{updated}.")
+        count = len(plan.new) + update * len(plan.changed)
+        echo(f"Imported {plural(count, 'memory')}.")
         if plan.new:
             echo(f"Undo: aiaml import --undo {run}")
 

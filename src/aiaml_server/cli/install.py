@@ -302,7 +302,7 @@ def _apply(
     if dry_run:
         lines.append("Nothing was written.")
     elif changed:
-        lines += [f"With {name}={_masked(value)}" for name, value in (by_hand or {}).items()]
+        lines += [_masked(f'With {name}="{value}"') for name, value in (by_hand or {}).items()]
         lines.append(f"Undo: {undo.format(' '.join(dict.fromkeys(changed)))}")
     for line in lines or ["Nothing to do."]:
         echo(wrap(line, 2))
@@ -342,7 +342,7 @@ def _show_clients(json: bool) -> int:
             "state": "connected" if each.name else "found" if each.installed else "not found",
             "file": str(each.path),
             "entry": each.name,
-            "command": list(each.command),
+            "command": each.command,
             "problem": each.problem,
         }
         for each in clients.connections(clients.this_machine())
