@@ -52,8 +52,8 @@ def main(root: Path) -> None:
     (root / "memories" / f"{car}.md").unlink()
     found = [hit.memory.subject for hit in memories.search("vehicle").hits]
     seen["a deleted file is no hit"] = "Car" not in found
-    seen["sync"] = vars(memories.sync_index())
-    seen["sync again"] = vars(memories.sync_index())
+    seen["sync"] = vars(memories.index.sync(memories.list_memories().memories.values()))
+    seen["sync again"] = vars(memories.index.sync(memories.list_memories().memories.values()))
     words = ["git", "-C", str(root), "status", "--porcelain", "-uall"]
     status = subprocess.run(words, capture_output=True, check=True, text=True).stdout
     seen["git status"] = sorted({line[3:].partition("/")[0] for line in status.splitlines()})

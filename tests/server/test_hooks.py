@@ -295,10 +295,10 @@ def test_hook_citations_around_an_edit(repository: Path) -> None:
     saved = memories.save("Prices are in cents", "**Fact**: cents", [Citation("prices.py", 3)])
     edit = {"tool_name": "Edit", "tool_input": {"file_path": str(prices)}}
     (line,) = told_by("citations", repository, "PreToolUse", **edit)
-    assert line.startswith(f"{saved.id}: Prices are in cents (cites prices.py:3): ")
+    assert line.startswith(f"{saved.id} (Prices are in cents), which cites prices.py:3: ")
     assert told_by("citations", repository, "PostToolUse", **edit) == []
     prices.write_text("import money\n\nPRICES = money.in_euros(catalogue)\n", encoding="utf-8")
     (line,) = told_by("citations", repository, "PostToolUse", **edit)
-    assert line.startswith(f"{saved.id}: Prices are in cents: prices.py:3 changed. ")
+    assert "which cites prices.py:3 is changed: " in line
     other = {"tool_name": "Edit", "tool_input": {"file_path": str(repository / "other.py")}}
     assert told_by("citations", repository, "PreToolUse", **other) == []

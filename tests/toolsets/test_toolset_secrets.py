@@ -162,11 +162,11 @@ def test_citations_verify_reports_a_secret(stores: Any, repo: Path) -> None:
     MemoryService(repo).save("Prices", "**Fact**: x", [Citation("prices.py", 2)])
     where = ("citations", "verify", "--repo", str(repo))
     plain, as_json = run(*where), run(*where, "--json")
-    on_github = run(*where, "--format", "github")
+    on_github = run(*where, "--github")
     assert {each.returncode for each in (plain, as_json, on_github)} == {1}
     assert plain.stdout.count("seems to hold a GitHub token") == 1
     (found,) = (each for each in json.loads(as_json.stdout)["memories"] if each["problem"])
-    assert f"file={found['path']},title=problem::seems to hold" in on_github.stdout
+    assert f"file={found['path']}::seems to hold" in on_github.stdout
     assert TOKEN not in plain.stdout + on_github.stdout
     assert run(*where, AIAML_CHECK_SECRETS="false").returncode == 0
 

@@ -64,7 +64,7 @@ def test_an_index_that_fails_stops_nothing(shop: Path) -> None:
     found = memories.search("prices")
     assert [hit.memory.id for hit in found.hits] == [saved.id] and "out of order" in found.note
     with pytest.raises(Unavailable):
-        memories.sync_index()
+        memories.index.sync(memories.list_memories().memories.values())
     assert memories.delete(saved.id) == []
 
 
@@ -130,12 +130,12 @@ def test_forgetful_holds_what_the_files_say(shop: Path, endpoint: tuple[str, For
     first = memories.save("Tea", "A pot of tea").id
     memories.save("Prices", "Cents", memory_id="mem-prices")
     assert memories.index.health_check()
-    assert vars(memories.sync_index()) == {
+    assert vars(memories.index.sync(memories.list_memories().memories.values())) == {
         "index": "forgetful", "memories": 2, "added": 0, "removed": 0
     }  # fmt: skip
     memories.save(content="A cup of tea", memory_id=first)
     (shop / "memories/mem-prices.md").unlink()
-    done = memories.sync_index()
+    done = memories.index.sync(memories.list_memories().memories.values())
     assert (done.added, done.removed) == (0, 1)
     assert dict(memories.index.search("anything", 5)).keys() == {first}
     assert [hit.memory.id for hit in memories.search("nothing that it says").hits] == [first]

@@ -22,7 +22,6 @@ from aiaml_server.toolsets.citations.models import Memory
 Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
 """Turns texts into vectors of one length."""
 
-_BATCH = 500
 _KEY_BYTES = 32
 
 
@@ -45,12 +44,12 @@ class ChromaIndex(MemoryIndex):
 
     def add(self, memories: Sequence[Memory]) -> None:
         """Add memories, or replace their texts."""
-        for start in range(0, len(memories), _BATCH):
-            batch = memories[start : start + _BATCH]
-            self._open().upsert(
-                ids=[memory.id for memory in batch],
-                embeddings=self._vectors([f"{each.subject}\n\n{each.content}" for each in batch]),
-                metadatas=[{"digest": text_digest(memory)} for memory in batch],
+        collection = self._open()
+        for memory in memories:
+            collection.upsert(
+                ids=[memory.id],
+                embeddings=self._vectors(f"{memory.subject}\n\n{memory.content}"),
+                metadatas=[{"digest": text_digest(memory)}],
             )
 
     def remove(self, ids: Sequence[str]) -> None:
@@ -61,17 +60,12 @@ class ChromaIndex(MemoryIndex):
     def digests(self) -> Mapping[str, str]:
         """Return the digest of each memory that it holds, by id."""
         held = self._open().get(include=["metadatas"])
-        found = [str((metadata or {}).get("digest")) for metadata in held["metadatas"]]
-        return dict(zip(held["ids"], found, strict=True))
+        return {key: m["digest"] for key, m in zip(held["ids"], held["metadatas"], strict=True)}
 
     def search(self, query: str, limit: int) -> Sequence[tuple[str, float]]:
         """Return ids with a likeness from 0 to 1, best first."""
-        collection = self._open()
-        count = min(limit, collection.count())
-        if not count:
-            return []
-        found = collection.query(
-            query_embeddings=self._vectors([query]), n_results=count, include=["distances"]
+        found = self._open().query(
+            query_embeddings=self._vectors(query), n_results=limit, include=["distances"]
         )
         likeness = [min(max(1 - distance, 0.0), 1.0) for distance in found["distances"][0]]
         return list(zip(found["ids"][0], likeness, strict=True))
@@ -97,7 +91,6 @@ class ChromaIndex(MemoryIndex):
         except ImportError as error:
             message = "index.type is chroma; install it: pip install 'aiaml-server[chroma]'"
             raise Unavailable(message) from error
-        self._embed = self._embed or _default_model()
         try:
             place = _private_directory(self._directory)
             SharedSystemClient.clear_system_cache()  # an open client does not see what others add
@@ -109,9 +102,9 @@ class ChromaIndex(MemoryIndex):
         except Exception as error:  # its errors are of many kinds
             raise Unavailable(f"Chroma cannot open {self._directory.name}: {error}") from error
 
-    def _vectors(self, texts: Sequence[str]) -> list[list[float]]:
-        self._embed = self._embed or _default_model()
-        return [list(map(float, vector)) for vector in self._embed(texts)]
+    def _vectors(self, text: str) -> list[list[float]]:
+        embed = self._embed or _default_model()
+        return [list(map(float, vector)) for vector in embed([text])]
 
 
 def _private_directory(directory: Path) -> Path:
@@ -149,4 +142,4 @@ def _default_model() -> Embed:
             "Chroma's model (80 MB) is not on this machine; to fetch it: python -c "
             "'from chromadb.utils.embedding_functions import ONNXMiniLM_L6_V2 as M; M()([\"a\"])'"
         )
-    return lambda texts: [list(map(float, vector)) for vector in model(list(texts))]
+    return lambda texts: model(list(texts))

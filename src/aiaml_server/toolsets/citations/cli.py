@@ -7,73 +7,80 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiaml_server.format.invisible import inert, inert_json, marked, marked_line
-from aiaml_server.toolsets.citations import MANIFEST, answers
+from aiaml_server.toolsets.citations import MANIFEST, answers, graph
 from aiaml_server.toolsets.citations.citing import relative_path
 from aiaml_server.toolsets.citations.errors import InvalidInput, NotFound, ToolError
-from aiaml_server.toolsets.citations.graph import ORDERS
-from aiaml_server.toolsets.citations.models import LINK_TYPES, Citation, Link, is_memory_id
-from aiaml_server.toolsets.citations.report import ci_annotations, count_results, report_lines
+from aiaml_server.toolsets.citations.import_serena import import_serena
+from aiaml_server.toolsets.citations.models import Citation, Link, is_memory_id
+from aiaml_server.toolsets.citations.report import count_results, report_rows
 from aiaml_server.toolsets.citations.service import MemoryService, find_repository
 from aiaml_server.toolsets.citations.store import MAX_BYTES
+from aiaml_server.toolsets.failures import annotation
 
-DONE, NEGATIVE, FAILED = 0, 1, 2
+DONE, NEGATIVE, FAILED, INTERRUPTED = 0, 1, 2, 130
 """Exit codes: done or valid; stale or nothing found; something could not be done or read."""
-INTERRUPTED, PIPE_CLOSED = 130, 141
 _VERIFY_SECONDS = 600.0
 
-_Arguments = argparse.Namespace
+
+class Output(NamedTuple):
+    """What a command prints, and its exit code.
+
+    Attributes:
+        value: the answer as JSON.
+        lines: the answer as text.
+        notes: what is printed on standard error.
+        code: the exit code.
+        annotations: lines that GitHub is to obey.
+    """
+
+    value: Any
+    lines: Sequence[str]
+    notes: Sequence[str] = ()
+    code: int = DONE
+    annotations: Sequence[str] = ()
 
 
 def main(words: Sequence[str] | None = None, prog: str = "citations") -> int:
-    """Run a command and return its exit code."""
+    """Run a command and return its exit code. Its output commands neither a terminal nor CI."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
-        given = build_parser(prog).parse_args(words)
-        code = int(globals()[f"run_{given.command.replace('-', '_')}"](given))
-        sys.stdout.flush()
+        given = _build_parser(prog).parse_args(words)
+        output: Output = given.run(given, _open(given))
+        _print(output, as_json=given.json)
     except SystemExit as exit_:  # argparse has printed help or a usage error
         return int(exit_.code or DONE)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, BrokenPipeError):
         return INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PIPE_CLOSED
     except (ToolError, OSError) as error:
-        _notify(f"{prog}: {error}")
+        sys.stderr.write(f"{inert(marked_line(f'{prog}: {error}'))}\n")
         return NEGATIVE if isinstance(error, NotFound) else FAILED
     except Exception:  # noqa: BLE001 (a fault of this program must not look like exit code 1)
         traceback.print_exc()
         return FAILED
-    return code
+    return output.code
 
 
-# --- output: nothing in it can command a terminal or CI -------------------------------------------
+def _print(output: Output, *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(f"{inert_json(json.dumps(output.value, indent=2))}\n")
+    for line in [] if as_json else output.lines:
+        sys.stdout.write(f"{inert(marked(line))}\n")
+    for command in output.annotations:
+        sys.stdout.write(f"::{inert(marked_line(command))}\n")
+    for note in output.notes:
+        sys.stderr.write(f"{inert(marked_line(note))}\n")
+    sys.stdout.flush()
 
 
-def _print(given: _Arguments, value: Any, lines: Iterable[str]) -> None:
-    """Print a value as JSON if that was asked for, else lines."""
-    if given.json:
-        sys.stdout.write(f"{inert_json(json.dumps(value, indent=2))}\n")
-        return
-    for line in lines:
-        sys.stdout.write(f"{inert(marked_line(line))}\n")
-
-
-def _notify(line: str) -> None:
-    sys.stderr.write(f"{inert(marked_line(line))}\n")
-
-
-# --- the commands ---------------------------------------------------------------------------------
-
-
-def _open(given: _Arguments) -> MemoryService:
+def _open(given: argparse.Namespace) -> MemoryService:
     settings = MANIFEST.read_settings(os.environ)
     return MemoryService(
         find_repository(given.repo or settings["AIAML_CITATIONS_REPO"]),
@@ -82,209 +89,173 @@ def _open(given: _Arguments) -> MemoryService:
     )
 
 
-def run_search(given: _Arguments) -> int:
+def search(given: argparse.Namespace, memories: MemoryService) -> Output:
     """Find memories by words or a question, best first. Exit codes: 0 found, 1 nothing."""
-    memories = _open(given)
     paths = [relative_path(path, memories.root, os.curdir) for path in given.path or ()]
-    result = memories.search(
-        " ".join(given.words), given.limit, given.verify, given.tag, paths or None
-    )
-    lines = []
-    for hit in result.hits:
-        newer = f", superseded by {', '.join(hit.superseded_by)}" if hit.superseded_by else ""
-        lines.append(f"{hit.memory.id}  {hit.memory.subject}  ({hit.score:.2f}{newer})")
-    _print(given, answers.hits_to_list(memories, result), lines)
-    for note in answers.search_notes(result):
-        _notify(note)
-    if not result.hits:
-        _notify("no memory was found")
-    return DONE if result.hits else NEGATIVE
+    result = memories.search(" ".join(given.words), given.limit, given.verify, given.tag, paths)
+    found = answers.hits_to_list(memories, result)
+    lines = [marked_line("{id}  {subject}  ({score:.2f})".format(**memory)) for memory in found]
+    return Output(found, lines, answers.search_notes(result), DONE if found else NEGATIVE)
 
 
-def run_save(given: _Arguments) -> int:
+def save(given: argparse.Namespace, memories: MemoryService) -> Output:
     """Save a memory, or update the one with --id, which keeps what is not given."""
     content = given.content
     if content == "-" or (content is None and given.id is None):
         content = sys.stdin.read(MAX_BYTES + 1)
-    citations = [Citation(place) for place in given.cite] if given.cite else None
-    links = [Link(*text.partition(":")[::2]) for text in given.link] if given.link else None
-    saved = _open(given).save(
+    citations = given.cite and [Citation(place) for place in given.cite]
+    links = given.link and [Link(*text.partition(":")[::2]) for text in given.link]
+    saved = memories.save(
         given.subject, content, citations, links, given.tag, given.id, cwd=os.curdir
     )
-    _print(given, saved._asdict(), [f"{'saved' if saved.created else 'updated'} {saved.path}"])
-    for warning in saved.warnings:
-        _notify(f"warning: {warning}")
-    return DONE
+    return Output(saved._asdict(), [f"saved {saved.path}"], saved.warnings)
 
 
-def run_get(given: _Arguments) -> int:
+def get(given: argparse.Namespace, memories: MemoryService) -> Output:
     """Show a memory."""
-    memories = _open(given)
-    if given.json:
-        _print(given, answers.memory_to_dict(memories, memories.get(given.id)), ())
-    else:
-        sys.stdout.write(inert(marked(memories.store.read_text(given.id))))
-    return DONE
+    value = answers.memory_to_dict(memories, memories.store.get(given.id))
+    return Output(value, [memories.store.read_text(given.id).rstrip()])
 
 
-def run_list(given: _Arguments) -> int:
+def list_memories(given: argparse.Namespace, memories: MemoryService) -> Output:
     """List the memories. Files that cannot be read are named."""
-    memories = _open(given)
     scan = memories.list_memories(given.tag)
-    found = scan.memories.values()
-    lines = [f"{memory.id}  {memory.subject}" for memory in found]
-    _print(given, [answers.summary_to_dict(memories, memory) for memory in found], lines)
-    for sentence in scan.unread.values():
-        _notify(f"not read: {sentence}")
-    return DONE
+    found = [answers.summary_to_dict(memories, memory) for memory in scan.memories.values()]
+    lines = [marked_line("{id}  {subject}".format(**memory)) for memory in found]
+    return Output(found, lines, answers.unread_notes(scan.unread))
 
 
-def run_verify(given: _Arguments) -> int:
+def verify(given: argparse.Namespace, memories: MemoryService) -> Output:
     """Check that the cited lines are still there. Exit codes: 0 valid, 1 stale, 2 not all read.
 
     With FILE, only memories that cite these files, or are these files or ids.
     """
-    memories = _open(given)
-    files = []
+    paths = []
     for name in given.files:
         is_id = is_memory_id(name) and not Path(name).exists()
-        path = memories.store.path(name) if is_id else name
-        files.append(path if is_id else relative_path(name, memories.root, os.curdir))
-    results, scan = memories.verify_all(None, given.update, files, _VERIFY_SECONDS)
+        path = relative_path(name, memories.root, os.curdir)
+        paths.append(memories.store.path(name) if is_id else path)
+    results, scan = memories.verify_all(None, given.update, paths, _VERIFY_SECONDS)
     unread = scan.unread
-    if files:  # a broken memory of somebody else must not block this change
-        relevant = {*files, *scan.needs_pyyaml}
+    if paths:  # a broken memory of somebody else must not block this change
+        relevant = {*paths, *scan.needs_pyyaml}
         unread = {path: sentence for path, sentence in unread.items() if path in relevant}
-    entries = [answers.verified_to_dict(memories, result) for result in results]
-    report = {"memories": entries, "unreadable": list(unread.values())}
-    if given.format == "github":
-        for line in ci_annotations(results, unread):
-            sys.stdout.write(f"::{inert(marked_line(line))}\n")
-    else:
-        _print(given, report, report_lines(results, unread))
-    for line in count_results(results, unread):
-        _notify(line)
+    rows = list(report_rows(results, unread))
+    code = NEGATIVE if any(result.stale or result.problem for result in results) else DONE
     if unread or any(result.is_unseen for result in results):
-        return FAILED
-    return NEGATIVE if any(result.stale or result.problem for result in results) else DONE
+        code = FAILED
+    value = [answers.verified_to_dict(memories, result) for result in results]
+    report = {"memories": value, "unreadable": list(unread.values())}
+    lines = [marked_line(f"{row.path}: {row.text}") for row in rows]
+    commands = [annotation(row.level, row.text, file=row.path) for row in rows]
+    notes = [count_results(results, unread)]
+    if given.github:
+        return Output(report, [], notes, code, commands)
+    return Output(report, lines, notes, code)
 
 
-def run_graph(given: _Arguments) -> int:
+def show_graph(given: argparse.Namespace, memories: MemoryService) -> Output:
     """Show what a memory's links lead to. Without ID, list where to begin."""
-    memories = _open(given)
     if not given.id:
-        roots = memories.find_roots()
-        _print(given, roots, [f"{root}  {memories.get(root).subject}" for root in roots])
-        return DONE
-    walk = memories.traverse(given.id, given.depth, given.type, given.order)
-    lines = [f"{edge.source} -> {edge.type} {edge.target}" for edge in walk.edges]
-    lines += [f"{target} is missing" for target in walk.missing]
-    _print(given, answers.walk_to_dict(memories, given.id, walk), lines)
-    return DONE
+        roots = graph.find_roots(memories.store.scan().memories)
+        return Output(roots, roots)
+    walk = memories.traverse(given.id, given.depth, order=given.order)
+    lines = [f"{edge.source} -> {edge.type} {marked_line(edge.target)}" for edge in walk.edges]
+    lines += [f"{marked_line(target)} is missing" for target in walk.missing]
+    return Output(answers.walk_to_dict(memories, given.id, walk), lines)
 
 
-def run_delete(given: _Arguments) -> int:
+def delete(given: argparse.Namespace, memories: MemoryService) -> Output:
     """Delete a memory's file. Links that lead nowhere then are named."""
-    memories = _open(given)
     path = memories.store.path(given.id)
     if not given.yes:
         raise InvalidInput(f"--yes deletes {path}; git keeps what was committed")
-    edges = memories.delete(given.id)
-    lines = [f"deleted {path}", *(f"{edge.source} links to it" for edge in edges)]
-    _print(given, {"path": path, "referenced_by": [edge.source for edge in edges]}, lines)
-    return DONE
+    sources = [edge.source for edge in memories.delete(given.id)]
+    lines = [f"deleted {path}", *(f"{source} links to it" for source in sources)]
+    return Output({"path": path, "referenced_by": sources}, lines)
 
 
-def run_sync_index(given: _Arguments) -> int:
+def sync_index(given: argparse.Namespace, memories: MemoryService) -> Output:  # noqa: ARG001
     """Bring the index for search by meaning up to date."""
-    done = _open(given).sync_index()
+    done = memories.index.sync(memories.store.scan().memories.values())
     line = f"{done.index}: {done.memories} memories, {done.added} added, {done.removed} removed"
-    _print(given, vars(done), [line])
-    return DONE
+    return Output(vars(done), [line])
 
 
-def run_import_serena(given: _Arguments) -> int:
+def serena(given: argparse.Namespace, memories: MemoryService) -> Output:
     """Import Serena's memories. The originals stay; a second run changes nothing."""
-    from aiaml_server.toolsets.citations.import_serena import import_serena  # noqa: PLC0415
-
-    memories = _open(given)
-    directory = Path(given.directory) if given.directory else None
-    files = import_serena(memories, directory, dry_run=not given.apply)
-    new = [file for file in files if file.is_new]
-    lines = [f"{file.source} -> {memories.store.path(file.id)}" for file in new]
-    lines += [f"{file.source}: {file.problem}" for file in files if file.problem]
-    _print(given, [file._asdict() for file in files], lines)
-    _notify(f"{len(new)} {'imported' if given.apply else 'to import; --apply writes them'}")
-    return DONE
+    results = import_serena(memories, Path(given.directory) if given.directory else None)
+    return Output(results, [marked_line(f"{path}: {said}") for path, said in results.items()])
 
 
-def run_install_skill(given: _Arguments) -> int:
-    """Give Claude Code a skill that says when to search, save, cite and verify."""
-    from aiaml_server.toolsets.citations.skill import install_skill  # noqa: PLC0415
-
-    path = install_skill(None if given.user else _open(given).root, force=given.force)
-    _print(given, {"path": str(path)}, [f"wrote {path}"])
-    return DONE
+def skill(given: argparse.Namespace, memories: MemoryService) -> Output:  # noqa: ARG001
+    """Print a skill for Claude Code: when to search, save, cite and verify."""
+    text = files(__package__).joinpath("SKILL.md").read_text("utf-8")
+    return Output(text, [text])
 
 
 # --- the parser -----------------------------------------------------------------------------------
 
+_Command = Callable[[argparse.Namespace, MemoryService], Output]
 _FLAG: dict[str, Any] = {"action": "store_true"}
 _MANY: dict[str, Any] = {"action": "append"}
-_Argument = tuple[str, str, dict[str, Any]]
-_TAG: _Argument = ("--tag", "a tag; can be repeated", _MANY)
-_ID: _Argument = ("id", "the memory's id", {})
-_ARGUMENTS: dict[str, tuple[_Argument, ...]] = {
+_MAYBE: dict[str, Any] = {"nargs": "?"}
+_ANY: dict[str, Any] = {"nargs": "*"}
+# Each command, and its arguments: name, help, and what else argparse needs.
+_COMMANDS: dict[str, tuple[_Command, list[tuple[str, str, dict[str, Any]]]]] = {
     "search": (
-        ("words", "the question, and words that the memory may hold", {"nargs": "*"}),
-        ("--limit", "the largest number of results", {"type": int}),
-        ("--verify", "leave out stale memories", _FLAG),
-        ("--path", "only memories that cite this file or directory; can be repeated", _MANY),
-        _TAG,
+        search,
+        [
+            ("words", "the question, and words that the memory may hold", _ANY),
+            ("--limit", "the largest number of results", {"type": int}),
+            ("--verify", "leave out stale memories", _FLAG),
+            ("--path", "only memories that cite this file or directory; can be repeated", _MANY),
+            ("--tag", "only memories with this tag; can be repeated", _MANY),
+        ],
     ),
     "save": (
-        ("subject", "what it is about, in one line", {"nargs": "?"}),
-        ("--content", "the markdown; - or nothing reads standard input", {}),
-        ("--cite", "a line, as a.py:20 or a.py:20-24; replaces all; can be repeated", _MANY),
-        ("--link", f"TYPE:ID, with {', '.join(LINK_TYPES)}; can be repeated", _MANY),
-        ("--id", "the memory to update, or the id of a new one", {}),
-        _TAG,
+        save,
+        [
+            ("subject", "what it is about, in one line", _MAYBE),
+            ("--content", "the markdown; - or nothing reads standard input", {}),
+            ("--cite", "a line, as a.py:20 or a.py:20-24; replaces all; can be repeated", _MANY),
+            ("--link", "TYPE:ID, such as related:mem-prices-1a2b3c4d; can be repeated", _MANY),
+            ("--id", "the memory to update, or the id of a new one", {}),
+            ("--tag", "a word to classify it; can be repeated", _MANY),
+        ],
     ),
-    "get": (_ID,),
-    "list": (_TAG,),
+    "get": (get, [("id", "the memory's id", {})]),
+    "list": (list_memories, [("--tag", "only memories with this tag; can be repeated", _MANY)]),
     "verify": (
-        ("files", "cited files, memory files or ids", {"nargs": "*", "metavar": "FILE"}),
-        ("--update", "write today's lines and the time into the files", _FLAG),
-        ("--format", "text, or annotations for GitHub", {"choices": ("text", "github")}),
+        verify,
+        [
+            ("files", "cited files, memory files or ids", _ANY),
+            ("--update", "write today's lines and the time into the valid memories", _FLAG),
+            ("--github", "print annotations for GitHub", _FLAG),
+        ],
     ),
     "graph": (
-        ("id", "where to begin", {"nargs": "?"}),
-        ("--depth", "the largest distance", {"type": int, "default": 3}),
-        ("--type", "only this type of link; can be repeated", {**_MANY, "choices": LINK_TYPES}),
-        ("--order", "the order of the visit", {"choices": ORDERS, "default": "bfs"}),
+        show_graph,
+        [
+            ("id", "where to begin", _MAYBE),
+            ("--depth", "the largest distance", {"type": int, "default": 3}),
+            ("--order", "bfs or dfs", {"choices": graph.ORDERS, "default": "bfs"}),
+        ],
     ),
-    "delete": (_ID, ("--yes", "delete it, instead of saying what would be deleted", _FLAG)),
-    "sync-index": (),
-    "import-serena": (
-        ("directory", "where they are; else .serena/memories", {"nargs": "?"}),
-        ("--apply", "write the memories", _FLAG),
-    ),
-    "install-skill": (
-        ("--user", "for you in all repositories", _FLAG),
-        ("--force", "overwrite another text", _FLAG),
-    ),
+    "delete": (delete, [("id", "the memory's id", {}), ("--yes", "do it", _FLAG)]),
+    "sync-index": (sync_index, []),
+    "import-serena": (serena, [("directory", "where they are; else .serena/memories", _MAYBE)]),
+    "skill": (skill, []),
 }
 
 
-def build_parser(prog: str) -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
-    parser = argparse.ArgumentParser(
-        prog, description="Memories that cite the lines of a code base."
-    )
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, arguments in _ARGUMENTS.items():
-        text = globals()[f"run_{name.replace('-', '_')}"].__doc__
-        command = commands.add_parser(name, help=text.partition("\n")[0], description=text)
+def _build_parser(prog: str) -> argparse.ArgumentParser:
+    text = "Memories of a code base that cite its lines, and know when they are stale."
+    parser = argparse.ArgumentParser(prog, description=text)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for name, (run, arguments) in _COMMANDS.items():
+        command = commands.add_parser(name, help=run.__doc__, description=run.__doc__)
+        command.set_defaults(run=run)
         for argument, help_text, options in arguments:
             command.add_argument(argument, help=help_text, **options)
         command.add_argument("--json", help="print JSON", **_FLAG)

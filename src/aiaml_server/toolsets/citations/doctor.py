@@ -6,34 +6,25 @@ from collections.abc import Iterator, Mapping
 
 from aiaml_server.toolset import Finding
 from aiaml_server.toolsets.citations import MANIFEST
-from aiaml_server.toolsets.citations.errors import NoRepository, ToolError
+from aiaml_server.toolsets.citations.errors import ToolError
+from aiaml_server.toolsets.citations.report import report_rows
 from aiaml_server.toolsets.citations.service import MemoryService, find_repository
+
+_MAX_NAMED = 5
 
 
 def check(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Yield whether the memories can be read, are valid and hold no secret."""
     settings = MANIFEST.read_settings(environ)
-    given = settings["AIAML_CITATIONS_REPO"]
+    root, check_secrets = settings["AIAML_CITATIONS_REPO"], settings["AIAML_CHECK_SECRETS"]
     try:
-        memories = MemoryService(
-            find_repository(given), check_secrets=settings["AIAML_CHECK_SECRETS"]
-        )
+        memories = MemoryService(find_repository(root), check_secrets=check_secrets)
         results, scan = memories.verify_all()
-    except NoRepository as error:
-        remedy = "start the client in a repository of yours, or set AIAML_CITATIONS_REPO"
-        yield Finding("citations", "error" if given else "warning", str(error), remedy)
-        return
     except ToolError as error:
-        yield Finding("citations", "error", str(error), "correct the file, or make it readable")
+        remedy = "correct it, or set AIAML_CITATIONS_REPO to a repository of yours"
+        yield Finding("citations", "warning", str(error), remedy)
         return
-    for sentence in scan.unread.values():
-        yield Finding("citations", "error", sentence, "correct the file, or delete it")
-    problems = [f"{result.path} {result.problem}" for result in results if result.problem]
-    stale = sum(bool(result.stale) for result in results)
-    found = "; ".join([f"{memories.root}: {len(results)} memories, {stale} stale", *problems[:5]])
-    remedy = "`aiaml citations verify` names each line" if stale or problems else ""
-    yield Finding("citations", "warning" if remedy else "ok", found, remedy)
-    if not memories.index.health_check():
-        remedy = "`aiaml citations sync-index` says why; search is by words until then"
-        found = f"the index {memories.index.name} does not answer"
-        yield Finding("citations", "warning", found, remedy)
+    rows = [row for row in report_rows(results, scan.unread) if row.level != "notice"]
+    found = [f"{memories.root}: {len(results)} memories", *(row.text for row in rows[:_MAX_NAMED])]
+    remedy = "`aiaml citations verify` says more" if rows else ""
+    yield Finding("citations", "warning" if rows else "ok", "; ".join(found), remedy)

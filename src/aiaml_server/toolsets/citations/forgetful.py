@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aiaml_server.toolsets.citations.errors import Unavailable
@@ -36,9 +36,9 @@ class ForgetfulIndex(MemoryIndex):
                 "create_memory",
                 title=memory.subject,
                 content=memory.content[:2000],
-                context=f"the memory {memory.id} of a code base",
+                context="a memory of a code base",
                 keywords=[],
-                tags=[self._tag, *memory.tags][:10],
+                tags=[self._tag],
                 importance=7,
                 source_files=[memory.id],
                 encoding_version=text_digest(memory),
@@ -76,10 +76,9 @@ class ForgetfulIndex(MemoryIndex):
     def _entries(self) -> list[dict[str, Any]]:
         """Return the memories of this repository that the server holds."""
         entries: list[dict[str, Any]] = []
-        while not len(entries) % 100:  # the most that Forgetful lists at once
-            page = self._call(
-                "get_recent_memories", limit=100, offset=len(entries), tags=[self._tag]
-            )["memories"]
+        while not len(entries) % 100:
+            arguments = {"limit": 100, "offset": len(entries), "tags": [self._tag]}
+            page = self._call("get_recent_memories", **arguments)["memories"]
             if not page:
                 break
             entries += page
@@ -100,7 +99,9 @@ class ForgetfulIndex(MemoryIndex):
             given = {"tool_name": tool, "arguments": arguments}
             return asyncio.run(asyncio.wait_for(self._execute(given), 10))
         except Exception as error:  # the SDK and the network raise many kinds
-            cause = next(_causes(error))
+            cause: BaseException = error
+            while parts := getattr(cause, "exceptions", ()):  # a group, which Python 3.11 has
+                cause = parts[0]
             raise Unavailable(f"Forgetful at {self._endpoint} does not answer: {cause}") from error
 
     async def _execute(self, given: dict[str, Any]) -> Any:
@@ -112,10 +113,3 @@ class ForgetfulIndex(MemoryIndex):
             if result.is_error:
                 raise RuntimeError(text)
             return json.loads(text)
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield the errors in a group, which Python 3.11 has, or the error itself."""
-    for part in getattr(error, "exceptions", ()):
-        yield from _causes(part)
-    yield error

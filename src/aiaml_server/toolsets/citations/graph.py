@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
@@ -50,36 +49,26 @@ def traverse(
         order: `bfs`, level by level, or `dfs`, each branch to its end first.
     """
     distance = {root: 0}
+    targets: dict[str, list[str]] = {}
     edges: dict[Edge, None] = {}
-    queue = deque([root])
-    while queue:
-        here = queue.popleft()
-        links = memories[here].links if distance[here] < max_depth else ()
-        for link in links:
-            if link.type in types:
-                edges[Edge(here, link.target, link.type)] = None
-                if link.target in memories and link.target not in distance:
+    for here in (queue := [root]):
+        links = [link for link in memories[here].links if link.type in types]
+        for link in links if distance[here] < max_depth else ():
+            edges[Edge(here, link.target, link.type)] = None
+            if link.target in memories:
+                targets.setdefault(here, []).insert(0, link.target)
+                if link.target not in distance:
                     distance[link.target] = distance[here] + 1
                     queue.append(link.target)
-    missing = dict.fromkeys(edge.target for edge in edges if edge.target not in memories)
-    visited = _depth_first(root, edges) if order == "dfs" else distance
-    nodes = {memory_id: distance[memory_id] for memory_id in visited if memory_id in distance}
-    return Walk(nodes, list(edges), list(missing))
-
-
-def _depth_first(root: str, edges: Iterable[Edge]) -> dict[str, None]:
-    """Return the ids in the order of a depth-first visit."""
-    targets: dict[str, list[str]] = {}
-    for edge in edges:
-        targets.setdefault(edge.source, []).insert(0, edge.target)
-    visited: dict[str, None] = {}
-    stack = [root]
+    nodes: dict[str, int] = {}
+    stack = [root] if order == "dfs" else queue[::-1]
     while stack:
         here = stack.pop()
-        if here not in visited:
-            visited[here] = None
-            stack += targets.get(here, [])
-    return visited
+        if here not in nodes:
+            nodes[here] = distance[here]
+            stack += targets.get(here, []) if order == "dfs" else []
+    missing = dict.fromkeys(edge.target for edge in edges if edge.target not in memories)
+    return Walk(nodes, list(edges), list(missing))
 
 
 def find_related(target: str, memories: Iterable[Memory]) -> list[Edge]:

@@ -6,22 +6,17 @@ import os
 
 from aiaml_server.toolset import HookInput
 from aiaml_server.toolsets.citations.citing import relative_path
+from aiaml_server.toolsets.citations.models import Memory
 from aiaml_server.toolsets.citations.service import MemoryService, find_repository
 
-_MAX_CONTENT = 200  # characters
 _MAX_MEMORIES = 20
 
 
 def before_edit(event: HookInput) -> list[str]:
     """Return a line for each memory that cites the file that is about to be edited."""
     memories, path = _open(event)
-    lines = []
-    for hit in memories.search(limit=_MAX_MEMORIES, paths=[path]).hits:
-        memory = hit.memory
-        cited = [str(citation) for citation in memory.citations if citation.path == path]
-        content = " ".join(memory.content.split())[:_MAX_CONTENT]
-        lines.append(f"{memory.id}: {memory.subject} (cites {', '.join(cited)}): {content}")
-    return lines
+    hits = memories.search(paths=[path], limit=_MAX_MEMORIES).hits
+    return [f"{_cited(hit.memory, path)}: {hit.memory.fact}" for hit in hits]
 
 
 def after_edit(event: HookInput) -> list[str]:
@@ -30,11 +25,10 @@ def after_edit(event: HookInput) -> list[str]:
     results, _ = memories.verify_all(files=[path])
     lines = []
     for result in results:
-        stale = [entry for entry in result.stale if entry.citation.path == path]
-        if stale:
-            verdicts = ", ".join(f"{entry.citation} {entry.verdict}" for entry in stale)
-            remedy = "memory_get shows it; if it is no longer true, correct it with memory_save"
-            lines.append(f"{result.memory.id}: {result.memory.subject}: {verdicts}. {remedy}")
+        verdicts = [entry.verdict for entry in result.stale if entry.citation.path == path]
+        if verdicts:
+            remedy = "read it with memory_get; if it is no longer true, correct it with memory_save"
+            lines.append(f"{_cited(result.memory, path)} is {', '.join(verdicts)}: {remedy}")
     return lines
 
 
@@ -43,3 +37,8 @@ def _open(event: HookInput) -> tuple[MemoryService, str]:
     root = find_repository(os.environ.get("AIAML_CITATIONS_REPO"), event.directory)
     path = relative_path(event.path, root, event.directory)
     return MemoryService(root, check_secrets=False), path
+
+
+def _cited(memory: Memory, path: str) -> str:
+    places = [str(citation) for citation in memory.citations if citation.path == path]
+    return f"{memory.id} ({memory.subject}), which cites {', '.join(places)}"

@@ -21,6 +21,15 @@ _SHARE = re.compile(r"0|0?\.[0-9]{1,20}|1(?:\.0{1,20})?")
 _TYPE = re.compile("|".join(LINK_TYPES))
 _REQUIRED = re.compile(r"(?s).*\S.*")
 _ANY = re.compile(r"(?s).*")
+_CITATION = {
+    "path": _REQUIRED,
+    "line": _NUMBER,
+    "snippet": _ANY,
+    "before": _ANY,
+    "after": _ANY,
+    "occurrences": _NUMBER,
+    "occurrence": _NUMBER,
+}
 
 
 @dataclass(frozen=True)
@@ -99,11 +108,12 @@ class Memory:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as JSON and YAML have them, in the order of the frontmatter."""
-        fields = {**vars(self), "citations": [citation.to_dict() for citation in self.citations]}
-        fields["links"] = [vars(link) for link in self.links]
-        fields["tags"] = list(self.tags)
-        fields["content"] = fields.pop("content")
-        return fields
+        lists = {
+            "citations": [citation.to_dict() for citation in self.citations],
+            "links": [vars(link) for link in self.links],
+            "tags": list(self.tags),
+        }
+        return {**vars(self), **lists}
 
     @property
     def fact(self) -> str:
@@ -159,36 +169,36 @@ def memory_from_fields(fields: Mapping[str, Any], name: str, content: str) -> Me
     """
     if fields.get("id") != name:
         raise MalformedMemory(f"id must be {name}, as the file is named")
-    confidence = _text(fields, "confidence", _SHARE)
-    memory = Memory(
+    texts = _texts(fields, {"created": _ANY, "verified": _ANY, "confidence": _SHARE})
+    confidence = texts.pop("confidence")
+    if not all(parse_time(time) for time in texts.values() if time):
+        raise MalformedMemory("created and verified must be times such as 2026-01-18T10:30:00Z")
+    return Memory(
         id=name,
-        subject=_text(fields, "subject", _REQUIRED) or "",
+        subject=str(_texts(fields, {"subject": _REQUIRED})["subject"]),
         content=content.replace("\r\n", "\n").strip("\n"),
-        created=_text(fields, "created"),
-        verified=_text(fields, "verified"),
         confidence=float(confidence) if confidence else None,
         citations=tuple(map(_citation, _entries(fields, "citations", dict))),
         links=tuple(map(_link, _entries(fields, "links", dict))),
         tags=tuple(_entries(fields, "tags", str)),
+        **texts,
     )
-    if not all(parse_time(time) for time in (memory.created, memory.verified) if time):
-        raise MalformedMemory("created and verified must be times such as 2026-01-18T10:30:00Z")
-    return memory
 
 
-def _text(fields: Mapping[str, Any], key: str, pattern: re.Pattern[str] = _ANY) -> str | None:
-    """Return a text that matches a pattern, or None if there is none."""
-    text = fields.get(key)
-    if text in (None, "", "null", "~") and pattern is not _REQUIRED:
-        return None
-    if not isinstance(text, str) or not pattern.fullmatch(text):
-        raise MalformedMemory(f"{key} is missing or wrong")
-    return text
-
-
-def _number(fields: Mapping[str, Any], key: str) -> int | None:
-    text = _text(fields, key, _NUMBER)
-    return int(text) if text else None
+def _texts(
+    fields: Mapping[str, Any], patterns: Mapping[str, re.Pattern[str]]
+) -> dict[str, str | None]:
+    """Return the texts under some keys, which match the patterns; None where there is none."""
+    texts: dict[str, str | None] = {}
+    for key, pattern in patterns.items():
+        text = fields.get(key)
+        if text in (None, "", "null", "~") and pattern is not _REQUIRED:
+            texts[key] = None
+        elif isinstance(text, str) and pattern.fullmatch(text):
+            texts[key] = text
+        else:
+            raise MalformedMemory(f"{key} is missing or wrong")
+    return texts
 
 
 def _entries(fields: Mapping[str, Any], key: str, kind: type) -> list[Any]:
@@ -199,16 +209,12 @@ def _entries(fields: Mapping[str, Any], key: str, kind: type) -> list[Any]:
 
 
 def _citation(entry: Mapping[str, Any]) -> Citation:
-    return Citation(
-        path=_text(entry, "path", _REQUIRED) or "",
-        line=_number(entry, "line"),
-        snippet=_text(entry, "snippet"),
-        before=_text(entry, "before"),
-        after=_text(entry, "after"),
-        occurrences=_number(entry, "occurrences"),
-        occurrence=_number(entry, "occurrence"),
-    )
+    texts: dict[str, Any] = _texts(entry, _CITATION)
+    for key in ("line", "occurrences", "occurrence"):
+        texts[key] = int(texts[key]) if texts[key] else None
+    return Citation(**texts)
 
 
 def _link(entry: Mapping[str, Any]) -> Link:
-    return Link(_text(entry, "type", _TYPE) or "", _text(entry, "target", _REQUIRED) or "")
+    texts: dict[str, Any] = _texts(entry, {"type": _TYPE, "target": _REQUIRED})
+    return Link(**texts)

@@ -14,7 +14,6 @@ from aiaml_server.toolsets.citations.models import Memory
 _CITED_WEIGHT = 0.7  # of a word that is only in what a memory cites
 _CONTENT_WEIGHT = 0.98  # of a word that is not in the subject
 _SYNONYM_WEIGHT = 0.5
-_ENOUGH = 0.7  # a score at which the question is answered in its own words
 _MIN_SCORE = 0.1  # below which a memory shares what any other might
 _MIN_PREFIX = 4  # letters of a word that longer words may begin with
 _WORD = re.compile(r"[^\W_]+")
@@ -23,6 +22,7 @@ _SUFFIX = re.compile(
     r"(?<=.{4})(?:ization|ations?|ingly|ments?|ions?)$"
     r"|(?<=.{3})(?:ings?|edly|ies|ied|ers?|es|ed|ly|(?<!s)s|e|y)$"
 )
+_DOUBLED = re.compile(r"(?<=..)([^ls])\1$")
 
 
 class Hit(NamedTuple):
@@ -45,37 +45,30 @@ def tokenize(text: str, min_length: int = 3) -> list[str]:
     With the default length, words of two letters count as well: CI, db, v2.
     """
     shortest = 2 if min_length == 3 else min_length
-    stems = []
+    parts: list[str] = []
     for word in _WORD.findall(text):
-        for part in {word, *_HUMP.split(word)}:
-            lower = part.lower()
-            if len(part) >= shortest and lower not in _stop_words():
-                stems.append(stem(lower))
-    return stems
+        parts += {word, *_HUMP.split(word)}
+    lower = [part.lower() for part in parts if len(part) >= shortest]
+    return [stem(word) for word in lower if word not in _stop_words()]
 
 
 @lru_cache(100_000)
 def stem(word: str) -> str:
     """Return a word without its English ending, so that its forms count as one."""
-    short = _SUFFIX.sub("", word)
-    is_doubled = len(short) > 3 and short[-1] == short[-2] and short[-1] not in "ls"
-    return short[:-1] if is_doubled else short
-
-
-def _read_data(name: str) -> str:
-    return files(__package__).joinpath(name).read_text("utf-8")
+    return _DOUBLED.sub(r"\1", _SUFFIX.sub("", word))
 
 
 @cache
 def _stop_words() -> frozenset[str]:
-    return frozenset(_read_data("stop_words.txt").split())
+    return frozenset(files(__package__).joinpath("stop_words.txt").read_text("utf-8").split())
 
 
 @cache
 def synonyms() -> dict[str, set[str]]:
     """Return for each stem the stems that mean nearly the same to people who write software."""
     found: dict[str, set[str]] = {}
-    for line in _read_data("synonyms.txt").splitlines():
+    text = files(__package__).joinpath("synonyms.txt").read_text("utf-8")
+    for line in text.splitlines():
         stems = {stem(word) for word in line.split()}
         for word in stems:
             found.setdefault(word, set()).update(stems)
@@ -85,52 +78,46 @@ def synonyms() -> dict[str, set[str]]:
 def rank(memories: Iterable[Memory], query: str, min_length: int = 3) -> list[tuple[Memory, float]]:
     """Return the memories that share words with a question, best first, with scores.
 
-    A word weighs log(1 + memories / memories with the word). If no memory has most of the weight,
-    synonyms and words that begin with the word count half. Of equal scores, the newest is first.
+    A word weighs log(1 + memories / memories with the word). Synonyms, and words that begin with
+    the word, count half. Of equal scores, the newest memory is first.
     """
     asked = sorted(set(tokenize(query, min_length)))
-    candidates = sorted(memories, key=lambda memory: (memory.created, memory.id), reverse=True)
+    candidates = sorted(
+        memories, key=lambda memory: (memory.created or "", memory.id), reverse=True
+    )
     words = [_weighted_words(memory, min_length) for memory in candidates]
-    shared = [{word: found[word] for word in asked if word in found} for found in words]
-    scores = _scores(shared, asked)
-    if max(scores, default=0.0) < _ENOUGH:
-        for own, found in zip(shared, words, strict=True):
-            similar = [word for word in asked if word not in own and _has_similar(word, found)]
-            own.update(dict.fromkeys(similar, _SYNONYM_WEIGHT))
-        scores = _scores(shared, asked)
-    hits = [hit for hit in zip(candidates, scores, strict=True) if hit[1] > _MIN_SCORE]
+    scores = [0.0] * len(candidates)
+    total = 0.0
+    for word in asked:
+        count = sum(word in found for found in words) or 0.5
+        weight = log(1 + len(words) / count)
+        total += weight
+        scores = [s + weight * _share(word, found) for s, found in zip(scores, words, strict=True)]
+    hits = [(each, score / total) for each, score in zip(candidates, scores, strict=True) if score]
+    hits = [hit for hit in hits if hit[1] > _MIN_SCORE]
     return sorted(hits, key=lambda hit: -round(hit[1], 9))
 
 
 def _weighted_words(memory: Memory, min_length: int) -> dict[str, float]:
     cited = [f"{citation.path} {citation.snippet or ''}" for citation in memory.citations]
+    own = [memory.content, *memory.tags]
     words: dict[str, float] = {}
-    for text, weight in (
-        (" ".join(cited), _CITED_WEIGHT),
-        (" ".join([memory.content, *memory.tags]), _CONTENT_WEIGHT),
-        (memory.subject, 1.0),
-    ):
-        words |= dict.fromkeys(tokenize(text, min_length), weight)
+    for texts, weight in ((cited, _CITED_WEIGHT), (own, _CONTENT_WEIGHT), ([memory.subject], 1.0)):
+        words |= dict.fromkeys(tokenize(" ".join(texts), min_length), weight)
     return words
 
 
-def _scores(shared: Sequence[Mapping[str, float]], asked: Sequence[str]) -> list[float]:
-    weights = {}
-    for word in asked:
-        count = sum(word in words for words in shared)
-        weights[word] = log(1 + len(shared) / (count or 0.5))
-    total = sum(weights.values()) or 1.0
-    return [sum(weights[word] * words[word] for word in sorted(words)) / total for words in shared]
-
-
-def _has_similar(word: str, words: Mapping[str, float]) -> bool:
-    if not words.keys().isdisjoint(synonyms().get(word, ())):
-        return True
-    return len(word) >= _MIN_PREFIX and any(other.startswith(word) for other in words)
+def _share(word: str, words: Mapping[str, float]) -> float:
+    """Return how much of a word's weight a text with some words has."""
+    if word in words:
+        return words[word]
+    is_similar = not words.keys().isdisjoint(synonyms().get(word, ()))
+    is_prefix = len(word) >= _MIN_PREFIX and any(other.startswith(word) for other in words)
+    return _SYNONYM_WEIGHT if is_similar or is_prefix else 0.0
 
 
 def merge(
-    ranked: Sequence[tuple[Memory, float]],
+    ranked: list[tuple[Memory, float]],
     semantic: Sequence[tuple[str, float]],
     memories: Mapping[str, Memory],
 ) -> list[tuple[Memory, float]]:
@@ -140,22 +127,21 @@ def merge(
     """
     scores = {memory.id: score / 2 for memory, score in ranked}
     for memory_id, likeness in semantic:
-        if memory_id in memories:
-            scores[memory_id] = scores.get(memory_id, 0.0) + likeness / 2
+        scores[memory_id] = scores.get(memory_id, 0.0) + likeness / 2
     merged: dict[str, tuple[Memory, float]] = {}
-    for memory_id in sorted(scores, key=lambda key: -scores[key]):
+    for memory_id in sorted(scores.keys() & memories.keys(), key=lambda key: -scores[key]):
         memory = memories[memory_id]
         merged.setdefault(memory.subject + memory.content, (memory, scores[memory_id]))
-    return list(merged.values()) if semantic else list(ranked)
+    return list(merged.values()) if semantic else ranked
 
 
 def mark_superseded(found: Iterable[tuple[Memory, float]], memories: Iterable[Memory]) -> list[Hit]:
     """Return hits in order, with those last that another hit supersedes."""
-    newer: dict[str, list[str]] = {}
+    newer: dict[str, tuple[str, ...]] = {}
     for memory in memories:
         for link in memory.links:
             if link.type == "supersedes" and link.target != memory.id:
-                newer.setdefault(link.target, []).append(memory.id)
-    hits = [Hit(memory, score, tuple(newer.get(memory.id, ()))) for memory, score in found]
+                newer[link.target] = (*newer.get(link.target, ()), memory.id)
+    hits = [Hit(memory, score, newer.get(memory.id, ())) for memory, score in found]
     ids = {hit.memory.id for hit in hits}
     return sorted(hits, key=lambda hit: not ids.isdisjoint(hit.superseded_by))

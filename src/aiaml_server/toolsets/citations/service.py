@@ -14,12 +14,7 @@ from typing import Any, NamedTuple
 from aiaml_server.toolset import replace_surrogates
 from aiaml_server.toolsets.citations import graph
 from aiaml_server.toolsets.citations.citing import build_citation, relative_path
-from aiaml_server.toolsets.citations.config import (
-    CONFIG_NAME,
-    DEFAULT_DIRECTORY,
-    Config,
-    load_config,
-)
+from aiaml_server.toolsets.citations.config import CONFIG_NAME, DEFAULT_DIRECTORY, load_config
 from aiaml_server.toolsets.citations.errors import (
     DiskError,
     InvalidInput,
@@ -28,7 +23,7 @@ from aiaml_server.toolsets.citations.errors import (
     NotFound,
     Unavailable,
 )
-from aiaml_server.toolsets.citations.index import MemoryIndex, NullIndex, SyncResult
+from aiaml_server.toolsets.citations.index import MemoryIndex, NullIndex
 from aiaml_server.toolsets.citations.models import (
     LINK_TYPES,
     MAX_SUBJECT,
@@ -47,6 +42,7 @@ from aiaml_server.toolsets.citations.verify import (
     CheckedCitation,
     check_citations,
     mean_confidence,
+    relocate,
 )
 from aiaml_server.toolsets.owners import foreign_owner
 from aiaml_server.toolsets.warning import find_leak, secret_warning
@@ -99,16 +95,6 @@ class VerifiedMemory(NamedTuple):
         return [entry for entry in self.checked if entry.is_stale]
 
     @property
-    def stale_places(self) -> str:
-        """The citations that no longer hold, in a few words."""
-        return ", ".join(f"{entry.citation} {entry.verdict}" for entry in self.stale)
-
-    @property
-    def confidence(self) -> float | None:
-        """The mean over the citations; None if there are none."""
-        return mean_confidence(self.checked)
-
-    @property
     def is_unseen(self) -> bool:
         """Whether a citation could not be looked at."""
         return any(entry.verdict == UNSEEN for entry in self.checked)
@@ -140,8 +126,8 @@ def find_repository(given: str | os.PathLike[str] | None, cwd: str | os.PathLike
     Raises:
         NoRepository: there is none, or the one that was found belongs to another user.
     """
-    names = (".git", CONFIG_NAME, DEFAULT_DIRECTORY)
     start = Path(os.path.realpath(Path(given or cwd or os.curdir).expanduser()))
+    names = (".git", CONFIG_NAME, DEFAULT_DIRECTORY)
     for directory in (start,) if given else (start, *start.parents):
         if any((directory / name).exists() for name in (names if given else names[:2])):
             problem = "" if given else foreign_owner(directory, names)
@@ -180,23 +166,31 @@ class MemoryService:
         self.root = Path(os.path.realpath(root))
         self.config = load_config(self.root)
         self.store = MemoryStore(self.root, self.config)
-        self.index = index or _open_index(self.root, self.config, forgetful)
+        self.index = index or self._open_index(forgetful)
         self._check_secrets = check_secrets
+
+    def _open_index(self, forgetful: str) -> MemoryIndex:
+        config = self.config
+        if config.index == "chroma":
+            from aiaml_server.toolsets.citations.chroma import ChromaIndex  # noqa: PLC0415
+
+            return ChromaIndex(self.root / config.chroma_directory, config.chroma_collection)
+        if config.index == "forgetful":
+            from aiaml_server.toolsets.citations.forgetful import ForgetfulIndex  # noqa: PLC0415
+
+            return ForgetfulIndex(config.forgetful_endpoint, forgetful, str(self.root))
+        return NullIndex()
 
     # --- reading ----------------------------------------------------------------------------------
 
     def get(self, memory_id: str) -> Memory:
-        """Return a memory.
-
-        Raises:
-            NotFound, MalformedMemory, DiskError: it cannot be read.
-        """
+        """Return a memory; raises as `MemoryStore.read_text` does."""
         return self.store.get(memory_id)
 
     def list_memories(self, tags: Sequence[str] | None = None) -> Scan:
         """Return all memories, or those that have all of some tags."""
         scan = self.store.scan()
-        wanted = {tag.casefold() for tag in tags or ()}
+        wanted = set(map(str.casefold, tags or ()))
         memories = scan.memories.items()
         found = {k: each for k, each in memories if wanted <= set(map(str.casefold, each.tags))}
         return scan._replace(memories=found)
@@ -219,19 +213,18 @@ class MemoryService:
             paths: only memories that cite one of these files or directories.
 
         Raises:
-            InvalidInput: there is neither a question nor a path, or the limit is wrong.
+            InvalidInput: there is neither a question nor a path.
         """
-        files = [relative_path(path, self.root) for path in paths or ()]
-        limit = self.config.limit if limit is None else limit
-        if not query.strip() and not files:
+        if not query.strip() and not paths:
             raise InvalidInput("query: must be words to search for, unless paths are given")
-        if limit < 1:
-            raise InvalidInput("limit: must be a whole number from 1")
         scan = self.list_memories(tags)
-        known = scan.memories
-        candidates = {k: each for k, each in known.items() if not files or each.cites_any(files)}
-        found = [(memory, 1.0) for memory in candidates.values()]
+        candidates = scan.memories
+        if paths:
+            files = [relative_path(path, self.root) for path in paths]
+            candidates = {key: each for key, each in candidates.items() if each.cites_any(files)}
+        limit = limit or self.config.limit
         note = ""
+        found = [(memory, 1.0) for memory in candidates.values()]
         if query.strip():
             found = rank(candidates.values(), query, self.config.min_keyword_length)
             try:
@@ -240,20 +233,20 @@ class MemoryService:
                 note = f"Found by words alone: {error}"
         result = SearchResult([], [], scan.unread, note)
         tree = SourceTree(self.root)
-        for hit in mark_superseded(found, known.values()):
+        for hit in mark_superseded(found, scan.memories.values()):
+            if len(result.hits) == limit:
+                break
             verified = self._check(hit.memory, tree) if verify else None
             if verified and verified.stale:
                 result.left_out.append(verified)
-            elif len(result.hits) < limit:
-                result.hits.append(hit)
             else:
-                break
+                result.hits.append(hit)
         return result
 
     def days_since_verified(self, memory: Memory) -> int | None:
         """Return the days since a memory was verified; None if it never was."""
         time = parse_time(memory.verified or "")
-        return None if time is None else max(0, (datetime.now(timezone.utc) - time).days)
+        return max(0, (datetime.now(timezone.utc) - time).days) if time else None
 
     def is_overdue(self, memory: Memory) -> bool:
         """Return whether a memory's citations were not verified for too long."""
@@ -294,7 +287,7 @@ class MemoryService:
         warnings: list[str] = []
         fields: dict[str, Any] = {}
         if subject is not None:
-            fields["subject"] = _check_subject(subject)
+            fields["subject"] = _clean_subject(subject)
         if content is not None:
             fields["content"] = _clean_content(content)
             missing = [part for part in _CONTENT_PARTS if f"**{part}**:" not in content]
@@ -304,7 +297,15 @@ class MemoryService:
         if links is not None:
             fields["links"] = tuple(dict.fromkeys(links))
         if citations is not None:
-            fields |= self._cite(citations, warnings, cwd)
+            tree = SourceTree(self.root)
+            tree.learn_hidden(citation.path for citation in citations)
+            built = dict(build_citation(citation, tree, cwd) for citation in citations)
+            warnings += filter(None, built.values())
+            checked = check_citations(built, tree)
+            fields["citations"] = tuple(built)
+            fields["confidence"] = mean_confidence(checked)
+            holds = checked and all(entry.is_valid for entry in checked)
+            fields["verified"] = current_time() if holds else None
         with self.store.writing():
             memory, created = self._create_or_update(memory_id, fields, warnings)
         missing = sorted({link.target for link in memory.links} - set(self.store.ids()))
@@ -317,20 +318,6 @@ class MemoryService:
             warnings.append(f"{error}; `sync-index` makes up for it")
         return SaveResult(memory.id, self.store.path(memory.id), created, warnings)
 
-    def _cite(self, citations: Sequence[Citation], warnings: list[str], cwd: str) -> dict[str, Any]:
-        """Return the citations as they are kept, with the time and confidence of their check."""
-        tree = SourceTree(self.root)
-        tree.learn_hidden(citation.path for citation in citations)
-        built = [build_citation(citation, tree, cwd) for citation in citations]
-        warnings += [warning for _, warning in built if warning]
-        checked = check_citations(dict.fromkeys(citation for citation, _ in built), tree)
-        holds = checked and all(entry.is_valid for entry in checked)
-        return {
-            "citations": tuple(entry.citation for entry in checked),
-            "confidence": mean_confidence(checked),
-            "verified": current_time() if holds else None,
-        }
-
     def _create_or_update(
         self, memory_id: str | None, fields: dict[str, Any], warnings: list[str]
     ) -> tuple[Memory, bool]:
@@ -342,7 +329,7 @@ class MemoryService:
             memory = Memory(id=name, created=current_time(), **fields)
             self.store.add(memory)
             return memory, True
-        before = self.get(name)
+        before = self.store.get(name)
         after = replace(before, **fields)
         replaced = set(map(str, before.citations)) - set(map(str, after.citations))
         if replaced:
@@ -365,14 +352,10 @@ class MemoryService:
 
     # --- verifying --------------------------------------------------------------------------------
 
-    def verify(self, memory_id: str, update_timestamp: bool = True) -> VerifiedMemory:
-        """Return whether a memory's citations still hold; write down the time if they do.
-
-        Raises:
-            NotFound, MalformedMemory, Busy, DiskError: it cannot be read or locked.
-        """
-        result = self._check(self.get(memory_id), SourceTree(self.root))
-        return self._update(result) if update_timestamp and result.is_valid else result
+    def verify(self, memory_id: str, update: bool = True) -> VerifiedMemory:
+        """Verify one memory, as `verify_all` does; raises as that does."""
+        result = self._check(self.store.get(memory_id), SourceTree(self.root))
+        return self._update(result) if update else result
 
     def verify_all(
         self,
@@ -385,24 +368,23 @@ class MemoryService:
 
         Args:
             ids: only these memories.
-            update: write the time into those that hold, and today's places of moved lines.
+            update: in those that are valid, write the present time, and where the lines are today.
             files: only memories that cite these files, or are these files; empty for all.
             seconds: after which no more files are looked at.
 
         Raises:
-            NotFound: a given id does not exist.
+            NotFound, MalformedMemory: a given id does not exist, or is not a memory.
             Busy, DiskError: the directory cannot be read or locked.
         """
         scan = self.store.scan(ids)
-        memories = [
-            memory
-            for memory in scan.memories.values()
-            if not files or self.store.path(memory.id) in files or memory.cites_any(files)
-        ]
+        memories = list(scan.memories.values())
+        if files:
+            own = [memory for memory in memories if self.store.path(memory.id) in files]
+            memories = [memory for memory in memories if memory in own or memory.cites_any(files)]
         tree = SourceTree(self.root, seconds)
         tree.learn_hidden(cited.path for memory in memories for cited in memory.citations)
         results = [self._check(memory, tree) for memory in memories]
-        return [self._update(result, moves=True) for result in results] if update else results, scan
+        return [self._update(result) for result in results] if update else results, scan
 
     def _check(self, memory: Memory, tree: SourceTree) -> VerifiedMemory:
         text = "\n".join([memory.subject, memory.content, *memory.tags])
@@ -411,17 +393,20 @@ class MemoryService:
         checked = check_citations(memory.citations, tree)
         return VerifiedMemory(memory, self.store.path(memory.id), checked, problem)
 
-    def _update(self, result: VerifiedMemory, *, moves: bool = False) -> VerifiedMemory:
-        """Write the time of verification if all citations hold, and where they are if `moves`."""
-        before = after = result.memory
-        if moves:
-            after = replace(after, citations=tuple(map(_relocated, result.checked)))
-        if result.is_valid:
-            confidence = mean_confidence(result.checked)
-            after = replace(after, verified=current_time(), confidence=confidence)
+    def _update(self, result: VerifiedMemory) -> VerifiedMemory:
+        """Write the time of verification, and where the lines are today, if all citations hold."""
+        before = result.memory
+        if not result.is_valid:
+            return result
+        after = replace(
+            before,
+            citations=tuple(map(relocate, result.checked)),
+            confidence=mean_confidence(result.checked),
+            verified=current_time(),
+        )
         try:
             with self.store.writing():
-                if self.get(before.id) != before:  # changed meanwhile
+                if self.store.get(before.id) != before:  # changed meanwhile
                     return result
                 changed = self.store.change(before, after)
         except (DiskError, MalformedMemory, NotFound) as error:  # such as a read-only checkout
@@ -448,7 +433,7 @@ class MemoryService:
         Raises:
             NotFound, MalformedMemory, DiskError: the first memory cannot be read.
         """
-        memories = {root_id: self.get(root_id), **self.store.scan().memories}
+        memories = {root_id: self.store.get(root_id), **self.store.scan().memories}
         depth = min(max_depth, self.config.max_depth)
         types = LINK_TYPES if link_types is None else link_types
         return graph.traverse(memories, root_id, depth, types, order)
@@ -457,40 +442,8 @@ class MemoryService:
         """Return the links that lead to a memory."""
         return graph.find_related(memory_id, self.store.scan().memories.values())
 
-    def find_roots(self) -> list[str]:
-        """Return the ids of the memories that no other one links to."""
-        return graph.find_roots(self.store.scan().memories)
 
-    def sync_index(self) -> SyncResult:
-        """Make the search index hold what the files say.
-
-        Raises:
-            Unavailable: it is not installed or does not answer.
-        """
-        return self.index.sync(self.store.scan().memories.values())
-
-
-def _open_index(root: Path, config: Config, forgetful: str) -> MemoryIndex:
-    if config.index == "chroma":
-        from aiaml_server.toolsets.citations.chroma import ChromaIndex  # noqa: PLC0415
-
-        return ChromaIndex(root / config.chroma_directory, config.chroma_collection)
-    if config.index == "forgetful":
-        from aiaml_server.toolsets.citations.forgetful import ForgetfulIndex  # noqa: PLC0415
-
-        return ForgetfulIndex(config.forgetful_endpoint, forgetful, str(root))
-    return NullIndex()
-
-
-def _relocated(checked: CheckedCitation) -> Citation:
-    """Return a citation as it would be written today."""
-    if not checked.is_valid or checked.citation.line is None:
-        return checked.citation
-    path, line = checked.places[0]
-    return replace(checked.citation, path=path, line=line)
-
-
-def _check_subject(text: str) -> str:
+def _clean_subject(text: str) -> str:
     subject = replace_surrogates(text).strip()
     if not 1 <= len(subject) <= MAX_SUBJECT or len(subject.splitlines()) > 1:
         raise InvalidInput("subject: must be one line of 1 to 79 characters")

@@ -67,6 +67,7 @@ class SourceFile:
 
     def __init__(self, path: str, text: str) -> None:
         self.path = path
+        self.text = text
         self.lines = text.removesuffix("\n").split("\n")
 
     @cached_property
@@ -89,18 +90,15 @@ class SourceFile:
 
     def neighbors(self, number: int, count: int = 1) -> tuple[str, str]:
         """Return the nearest lines that are not empty before and after `count` lines."""
-        end = number - 1 + count
-        above = self.normalized[max(0, number - 1 - _NEIGHBOR_LINES) : number - 1]
-        below = self.normalized[end : end + _NEIGHBOR_LINES]
-        return next(filter(None, reversed(above)), ""), next(filter(None, below), "")
+        above = self.normalized[: number - 1][-_NEIGHBOR_LINES:][::-1]
+        below = self.normalized[number - 1 + count :][:_NEIGHBOR_LINES]
+        return next(filter(None, above), ""), next(filter(None, below), "")
 
     def closest_line(self, wanted: str) -> str:
         """Return the line most like a text as `number: line`; empty if none is."""
-        numbers: dict[str, int] = {}
-        for number, line in enumerate(self.normalized[:_MAX_COMPARED], 1):
-            numbers.setdefault(line[:300], number)
-        close = get_close_matches(wanted[:300], numbers, 1, 0.6)
-        return f"{numbers[close[0]]}: {close[0]}" if close else ""
+        cut = [line[:300] for line in self.normalized[:_MAX_COMPARED]]
+        close = get_close_matches(wanted[:300], dict.fromkeys(cut), 1, 0.6)
+        return f"{cut.index(close[0]) + 1}: {close[0]}" if close else ""
 
 
 class SourceTree:
@@ -172,18 +170,19 @@ class SourceTree:
         names: dict[str, str] = {}
         for path in paths:
             with suppress(Outside):
-                if path not in self._hidden:
-                    names[path] = Path(self._resolve(path)).relative_to(self.root).as_posix()
+                names[path] = Path(self._resolve(path)).relative_to(self.root).as_posix()
+        names = {path: name for path, name in names.items() if path not in self._hidden}
         nested = {path: self._nested_repository(name) for path, name in names.items()}
         asked = [name for path, name in names.items() if not nested[path]]
         ignored = find_ignored(self.root, asked) if asked else set()
         for path, name in names.items():
             reason = nested[path]
-            if ignored is None and can_answer(self.root):
-                reason = "git does not say whether it ignores it (see safe.directory in its manual)"
-            elif ignored is None and _SECRET_NAMES.search(f"{path}\n{name}"):
-                reason = "files of this name hold secrets"
-            elif ignored and name in ignored:
+            if ignored is None:
+                is_known = _SECRET_NAMES.search(f"{path}\n{name}")
+                reason = "files of this name hold secrets" if is_known else reason
+                if can_answer(self.root):
+                    reason = "git does not say whether it ignores it (see safe.directory)"
+            elif name in ignored:
                 reason = "git ignores it"
             self._hidden[path] = reason
 
@@ -207,26 +206,23 @@ class SourceTree:
 
     def candidates(self, path: str, line: str) -> Iterator[list[SourceFile]]:
         """Yield the files of a missing file's name, then those of its type that contain a line."""
-        parts = set(path.split("/"))
-        name = "/" + path.rpartition("/")[2]
-        same_name = [other for other in self._paths if f"/{other}".endswith(name)]
+        folder, _, name = path.rpartition("/")
+        parts = set(folder.split("/"))
+        same_name = [other for other in self._paths if f"/{other}".endswith(f"/{name}")]
         same_name.sort(key=lambda other: -len(parts.intersection(other.split("/"))))
         yield self._readable(same_name[:5])
         ending = Path(path).suffix or "/"
         same_type = [other for other in self._paths if other.endswith(ending)]
-        wanted = line.encode("utf-8", "replace")
-        same_text: list[str] = []
-        for other in same_type[:_MAX_SEARCHED]:
-            with suppress(OSError, MalformedFile, Outside):
-                if wanted in read_regular(self._resolve(other), MAX_BYTES):
-                    same_text.append(other)
-        yield self._readable(same_text[:20])
+        yield self._readable(same_type[:_MAX_SEARCHED], line)
 
-    def _readable(self, paths: Iterable[str]) -> list[SourceFile]:
+    def _readable(self, paths: Sequence[str], line: str = "") -> list[SourceFile]:
+        """Return those of some files that can be read and contain a text."""
+        self.learn_hidden(paths)
         files = []
         for path in paths:
             with suppress(Outside, Unseen, Missing):
-                files.append(self.get(path))
+                file = self._read(path)
+                files += [file] if line in file.text else []
         return files
 
     def spelled(self, path: str) -> str:
@@ -239,10 +235,7 @@ class SourceTree:
 
     def suggest(self, path: str) -> str:
         """Return the path that a wrong one probably means; empty if none is close."""
-        name = path.rpartition("/")[2]
-        same_name = [other for other in self._paths if other.rpartition("/")[2] == name]
-        close = get_close_matches(path, self._paths[:_MAX_COMPARED], 1)
-        return next(iter([*same_name, *close]), "")
+        return next(iter(get_close_matches(path, self._paths[:_MAX_COMPARED], 1)), "")
 
 
 def walk_files(root: str) -> Iterator[str]:

@@ -19,6 +19,7 @@ from aiaml_server.files import (
     replace_atomic,
     sync_directory,
 )
+from aiaml_server.frontmatter import split
 from aiaml_server.toolsets.citations import frontmatter
 from aiaml_server.toolsets.citations.config import Config
 from aiaml_server.toolsets.citations.errors import (
@@ -31,7 +32,6 @@ from aiaml_server.toolsets.citations.errors import (
 from aiaml_server.toolsets.citations.models import Memory, is_memory_id, memory_from_fields
 
 MAX_BYTES = 1024 * 1024  # of a file
-MAX_HEAD = 64 * 1024  # characters of frontmatter
 _MAX_FILES = 10_000
 _LOCK_SECONDS = 10.0
 
@@ -84,16 +84,20 @@ class MemoryStore:
             DiskError: the directory cannot be read.
         """
         end = self._extension
-        with self._disk_errors(self._name):
+        with self._named_errors(self._name):
             names = os.listdir(self.directory) if self.directory.exists() else []  # noqa: PTH208
         files = [name for name in names if name.startswith("mem-") and name.endswith(end)]
         return sorted(name.removesuffix(end) for name in files)
 
     @contextmanager
-    def _disk_errors(self, path: str) -> Iterator[None]:
-        """Raise `DiskError` with a path for any OSError."""
+    def _named_errors(self, path: str) -> Iterator[None]:
+        """Raise what is wrong with a file as `DiskError` or `MalformedMemory`, with its path."""
         try:
             yield
+        except MalformedMemory as error:
+            raise type(error)(f"{path}: {error}") from error
+        except (MalformedFile, UnicodeDecodeError) as error:
+            raise MalformedMemory(f"{path}: {error}") from error
         except OSError as error:
             raise DiskError(f"{path}: {os_reason(error)}") from error
 
@@ -106,16 +110,11 @@ class MemoryStore:
             DiskError: it cannot be read.
         """
         file = os.fspath(self._file(memory_id))
-        path = self.path(memory_id)
-        with self._disk_errors(path):
+        with self._named_errors(self.path(memory_id)):
             try:
                 return read_regular(file, MAX_BYTES).decode("utf-8")
             except FileNotFoundError:
                 raise self._not_found(memory_id) from None
-            except UnicodeDecodeError:
-                raise MalformedMemory(f"{path}: it is not UTF-8") from None
-            except MalformedFile as error:
-                raise MalformedMemory(f"{path}: {error}") from error
 
     def _not_found(self, memory_id: str) -> NotFound:
         near = [other for other in self.ids() if other.startswith(memory_id)]
@@ -127,14 +126,9 @@ class MemoryStore:
         return self._parse(memory_id, self.read_text(memory_id))
 
     def _parse(self, memory_id: str, text: str) -> Memory:
-        try:
-            document = frontmatter.split(text)
-            if len(document.head) > MAX_HEAD:
-                raise MalformedMemory("the frontmatter has more than 64 KiB")  # noqa: TRY301
-            fields = frontmatter.parse(document.head)
-            return memory_from_fields(fields, memory_id, text[document.body :])
-        except MalformedMemory as error:
-            raise type(error)(f"{self.path(memory_id)}: {error}") from error
+        with self._named_errors(self.path(memory_id)):
+            parts = split(text)
+            return memory_from_fields(frontmatter.parse(parts.head), memory_id, parts.body)
 
     def scan(self, ids: Sequence[str] | None = None) -> Scan:
         """Read all memories, or those with some ids.
@@ -176,7 +170,7 @@ class MemoryStore:
         from aiaml_server.identity import state_directory  # noqa: PLC0415
 
         digest = hashlib.sha256(os.fsencode(self.directory)).hexdigest()[:16]
-        with self._disk_errors(self._name):
+        with self._named_errors(self._name):
             locks = state_directory() / "locks"
             make_directory(locks)
             make_directory(self.directory, 0o777)  # like any directory of a repository
@@ -219,15 +213,8 @@ class MemoryStore:
             return False
         old = before.to_dict()
         changes = {key: value for key, value in after.to_dict().items() if old[key] != value}
-        content = changes.pop("content", None)
-        text = self.read_text(after.id)
-        try:
-            text = frontmatter.replace_entries(text, changes)
-        except MalformedMemory as error:
-            raise MalformedMemory(f"{self.path(after.id)}: {error}") from error
-        if content is not None:
-            text = frontmatter.replace_content(text, content)
-        self._write(after.id, text)
+        with self._named_errors(self.path(after.id)):
+            self._write(after.id, frontmatter.update(self.read_text(after.id), changes))
         return True
 
     def delete(self, memory_id: str) -> None:
@@ -237,7 +224,7 @@ class MemoryStore:
             NotFound: there is none.
             DiskError: the disk refused.
         """
-        with self._disk_errors(self.path(memory_id)):
+        with self._named_errors(self.path(memory_id)):
             try:
                 self._file(memory_id).unlink()
             except FileNotFoundError:
@@ -250,6 +237,6 @@ class MemoryStore:
         if len(data) > MAX_BYTES:
             raise InvalidInput("content: the file would have more than 1 MiB")
         self._parse(memory_id, text)
-        with self._disk_errors(self.path(memory_id)):
+        with self._named_errors(self.path(memory_id)):
             mode = file.stat().st_mode if file.exists() else self.directory.stat().st_mode & 0o666
             replace_atomic(file, data, stat.S_IMODE(mode))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, with_config
 from typing_extensions import NotRequired, TypedDict
 
-from aiaml_server.toolset import Answer, Tool, Toolset
+from aiaml_server.toolset import Answer, Toolset
 from aiaml_server.toolsets.answering import Failure, as_number, tool
 from aiaml_server.toolsets.citations import answers
-from aiaml_server.toolsets.citations.config import load_config
 from aiaml_server.toolsets.citations.models import Citation, Link
 from aiaml_server.toolsets.citations.service import MemoryService, find_repository
 
@@ -45,11 +44,17 @@ BRIEF = """\
 the repository: search before you work, verify what you rely on, save what took effort to find out \
 with the lines that it rests on."""
 
+
+def _argument(description: str, example: Any, **more: Any) -> Any:
+    return Field(description=description, examples=[example], **more)
+
+
 _Closed = with_config(extra="forbid")  # an unknown key is refused, not dropped
-_Texts = Annotated[list[str], Field(max_length=1000)]
+_AtMost = Field(max_length=1000)
+_Texts = Annotated[list[str], _AtMost]
 _Number = Annotated[int | None, Field(strict=True, ge=1), BeforeValidator(as_number)]
-_Flag = Annotated[bool, Field(strict=True, examples=[True])]
 _Maps = list[dict[str, Any]]
+_Text = str | None
 
 
 @_Closed
@@ -58,9 +63,9 @@ class CitationInput(TypedDict):
 
     path: Annotated[str, Field(description="A file, from the repository's top; or a.py:20-24.")]
     line: NotRequired[_Number]
-    snippet: NotRequired[Annotated[str | None, Field(description="The line, as it must be.")]]
-    before: NotRequired[str | None]
-    after: NotRequired[str | None]
+    snippet: NotRequired[_Text]
+    before: NotRequired[_Text]
+    after: NotRequired[_Text]
     occurrences: NotRequired[_Number]
     occurrence: NotRequired[_Number]
 
@@ -70,11 +75,11 @@ class LinkInput(TypedDict):
     """An edge to another memory."""
 
     type: Literal["related", "supersedes", "blocks", "references"]
-    target: Annotated[str, Field(description="The id of the other memory.")]
+    target: str
 
 
-class SummaryAnswer(Failure, total=False):
-    """A memory without its content."""
+class MemoryAnswer(Failure, total=False):
+    """A memory: whole, in a list, or with the verdicts on its citations."""
 
     id: str
     subject: str
@@ -85,11 +90,6 @@ class SummaryAnswer(Failure, total=False):
     confidence: float | None
     days_since_verified: int | None
     overdue: bool
-
-
-class MemoryAnswer(SummaryAnswer, total=False):
-    """A whole memory."""
-
     content: str
     citations: _Maps
     links: _Maps
@@ -97,22 +97,20 @@ class MemoryAnswer(SummaryAnswer, total=False):
     superseded_by: list[str]
     valid: bool
     stale_citations: _Maps
-
-
-class VerifyAnswer(SummaryAnswer, total=False):
-    """The verdicts on a memory's citations."""
-
-    valid: bool
-    stale_citations: _Maps
-    citations: _Maps
     updated: bool
     problem: str
 
 
-class SearchAnswer(Failure, total=False):
-    """The memories that were found."""
+class ListAnswer(Failure, total=False):
+    """Several memories."""
 
     result: list[MemoryAnswer]
+
+
+class RelatedAnswer(Failure, total=False):
+    """The memories that links come from."""
+
+    result: _Maps
 
 
 class SaveAnswer(Failure, total=False):
@@ -124,12 +122,6 @@ class SaveAnswer(Failure, total=False):
     warnings: list[str]
 
 
-class ListAnswer(Failure, total=False):
-    """The memories."""
-
-    result: list[SummaryAnswer]
-
-
 class GraphAnswer(Failure, total=False):
     """What a traversal reached."""
 
@@ -137,12 +129,6 @@ class GraphAnswer(Failure, total=False):
     nodes: dict[str, dict[str, Any]]
     edges: _Maps
     missing: list[str]
-
-
-class RelatedAnswer(Failure, total=False):
-    """The memories that links come from."""
-
-    result: _Maps
 
 
 class DeleteAnswer(Failure, total=False):
@@ -160,7 +146,7 @@ class BatchAnswer(Failure, total=False):
     valid: bool
     checked: int
     stale: int
-    memories: list[VerifyAnswer]
+    memories: list[MemoryAnswer]
     unreadable: list[str]
 
 
@@ -173,13 +159,11 @@ class SyncAnswer(Failure, total=False):
     removed: int
 
 
-Id = Annotated[
-    str, Field(description="The memory's id.", examples=["mem-prices-are-in-cents-1a2b3c4d"])
-]
-Tags = Annotated[
-    _Texts | None,
-    Field(description="Only memories that have all of these tags.", examples=[["api", "billing"]]),
-]
+Id = Annotated[str, _argument("The memory's id.", "mem-prices-are-in-cents-1a2b3c4d")]
+Tags = Annotated[_Texts | None, _argument("Only memories with all of these tags.", ["billing"])]
+LinkType = Literal["related", "supersedes", "blocks", "references"]
+
+
 RULES = {
     "query": "words or a question, as text",
     "limit": "a whole number from 1, or nothing",
@@ -203,6 +187,20 @@ RULES = {
 }
 
 
+ANSWERS = {
+    "memory_search": ListAnswer,
+    "memory_save": SaveAnswer,
+    "memory_get": MemoryAnswer,
+    "memory_verify": MemoryAnswer,
+    "memory_list": ListAnswer,
+    "memory_graph_traverse": GraphAnswer,
+    "memory_graph_related": RelatedAnswer,
+    "memory_delete": DeleteAnswer,
+    "memory_batch_verify": BatchAnswer,
+    "memory_sync_index": SyncAnswer,
+}
+
+
 def build(values: Mapping[str, Any]) -> Toolset:
     """Return the toolset for the settings' values, by name."""
     calls = CitationTools(
@@ -210,24 +208,17 @@ def build(values: Mapping[str, Any]) -> Toolset:
         values["AIAML_CITATIONS_FORGETFUL"],
         check_secrets=values["AIAML_CHECK_SECRETS"],
     )
-    reads = {"read_only": True, "idempotent": True}
-    tools = (
-        _describe(calls.memory_search, SearchAnswer, **reads),
-        _describe(calls.memory_save, SaveAnswer, destructive=True, idempotent=True),
-        _describe(calls.memory_get, MemoryAnswer, **reads),
-        _describe(calls.memory_verify, VerifyAnswer, idempotent=True),
-        _describe(calls.memory_list, ListAnswer, **reads),
-        _describe(calls.memory_graph_traverse, GraphAnswer, **reads),
-        _describe(calls.memory_graph_related, RelatedAnswer, **reads),
-        _describe(calls.memory_delete, DeleteAnswer, destructive=True),
-        _describe(calls.memory_batch_verify, BatchAnswer, idempotent=True),
-        _describe(calls.memory_sync_index, SyncAnswer, idempotent=True),
-    )
+    tools = []
+    for name, answer_type in ANSWERS.items():
+        call = getattr(calls, name)
+        is_read = name not in ("memory_save", "memory_delete") and "verify" not in name
+        hints = {
+            "read_only": is_read and name != "memory_sync_index",
+            "destructive": name in ("memory_save", "memory_delete"),
+            "idempotent": name != "memory_delete",
+        }
+        tools.append(tool(call, inspect.getdoc(call) or "", answer_type, RULES, **hints))
     return Toolset(instructions=INSTRUCTIONS, brief=BRIEF, tools=tools)
-
-
-def _describe(call: Callable[..., Any], shape: type, **hints: bool) -> Tool:
-    return tool(call, inspect.getdoc(call) or "", shape, RULES, **hints)
 
 
 class CitationTools:
@@ -243,45 +234,33 @@ class CitationTools:
         self._repository = repository
         self._forgetful = forgetful
         self._check_secrets = check_secrets
-        self._service: MemoryService | None = None
 
     def _memories(self) -> MemoryService:
         """Return the service for the repository as it is configured now."""
-        root = find_repository(self._repository)
-        open_one = self._service
-        if open_one is None or open_one.root != root or open_one.config != load_config(root):
-            open_one = MemoryService(
-                root, forgetful=self._forgetful, check_secrets=self._check_secrets
-            )
-            self._service = open_one
-        return open_one
+        return MemoryService(
+            find_repository(self._repository),
+            forgetful=self._forgetful,
+            check_secrets=self._check_secrets,
+        )
 
     def memory_search(
         self,
         query: Annotated[
             str,
-            Field(
-                description="The question, and behind it eight to ten single words of the memory"
-                " that may answer it. It may be empty if paths are given.",
-                examples=[
-                    "how are prices rounded? cents currency decimal amount invoice total sum shown"
-                ],
+            _argument(
+                "The question, and behind it eight to ten single words of the memory that may"
+                " answer it. It may be empty if paths are given.",
+                "how are prices rounded? cents currency decimal amount invoice total sum shown",
             ),
         ] = "",
-        limit: Annotated[
-            int | None,
-            Field(strict=True, ge=1, description="At most so many; usually 10.", examples=[5]),
-        ] = None,
+        limit: Annotated[_Number, _argument("At most so many; usually 10.", 5)] = None,
         verify: Annotated[
-            _Flag, Field(description="Leave out memories with stale citations.")
+            bool, _argument("Leave out memories with stale citations.", True, strict=True)
         ] = False,
         tags: Tags = None,
         paths: Annotated[
             _Texts | None,
-            Field(
-                description="Only memories that cite one of these files or folders.",
-                examples=[["shop/prices.py"]],
-            ),
+            _argument("Only memories that cite one of these files or folders.", ["shop/a.py"]),
         ] = None,
     ) -> Any:
         """Find memories of this code base by words, best first.
@@ -301,43 +280,31 @@ class CitationTools:
     def memory_save(
         self,
         subject: Annotated[
-            str | None,
-            Field(
-                description="What it is about, in one line; only an update may leave it out.",
-                examples=["Prices are in cents"],
-            ),
+            _Text,
+            _argument("One line; only an update may leave it out.", "Prices are in cents"),
         ] = None,
         content: Annotated[
-            str | None,
-            Field(
-                description="Markdown with **Fact**: …, **Reasoning**: … and **Action**: …",
-                examples=["**Fact**: Prices are in cents."],
+            _Text,
+            _argument(
+                "Markdown with **Fact**: …, **Reasoning**: … and **Action**: …",
+                "**Fact**: Prices are in cents.",
             ),
         ] = None,
         citations: Annotated[
-            Annotated[list[CitationInput], Field(max_length=1000)] | None,
-            Field(
-                description="The lines that it rests on; their text is filled in. They replace the"
-                " citations of an earlier version.",
-                examples=[[{"path": "shop/prices.py", "line": 12}]],
+            Annotated[list[CitationInput], _AtMost] | None,
+            _argument(
+                "The lines that it rests on; their text is filled in. They replace the citations of"
+                " an earlier version.",
+                [{"path": "shop/prices.py", "line": 12}],
             ),
         ] = None,
         links: Annotated[
-            Annotated[list[LinkInput], Field(max_length=1000)] | None,
-            Field(
-                description="Edges to other memories.",
-                examples=[[{"type": "supersedes", "target": "mem-prices-5e6f7a8b"}]],
-            ),
+            Annotated[list[LinkInput], _AtMost] | None,
+            _argument("Edges to others.", [{"type": "supersedes", "target": "mem-prices-5e6f"}]),
         ] = None,
-        tags: Annotated[
-            _Texts | None, Field(description="Words to classify it.", examples=[["billing"]])
-        ] = None,
+        tags: Annotated[_Texts | None, _argument("Words to classify it.", ["billing"])] = None,
         id: Annotated[  # noqa: A002 (the name in the specification)
-            str | None,
-            Field(
-                description="The memory to update. Without it, a new one is created.",
-                examples=["mem-prices-1a2b3c4d"],
-            ),
+            _Text, _argument("The memory to update; a new one without it.", "mem-prices-5e6f")
         ] = None,
     ) -> Any:
         """Save a memory as a markdown file in the repository, or update the one with the given id.
@@ -353,7 +320,7 @@ class CitationTools:
     def memory_get(self, memory_id: Id) -> Any:
         """Return one whole memory by its id."""
         memories = self._memories()
-        answer = answers.memory_to_dict(memories, memories.get(memory_id))
+        answer = answers.memory_to_dict(memories, memories.store.get(memory_id))
         if memories.config.verify_on_retrieval:
             verified = answers.verified_to_dict(memories, memories.verify(memory_id, False))
             answer |= {key: verified[key] for key in ("valid", "stale_citations")}
@@ -363,7 +330,7 @@ class CitationTools:
         self,
         memory_id: Id,
         update_timestamp: Annotated[
-            _Flag, Field(description="Write the time into the file if all citations hold.")
+            bool, _argument("Write the time into the file if it is valid.", False, strict=True)
         ] = True,
     ) -> Any:
         """Verify that the lines which a memory cites are still there.
@@ -387,24 +354,13 @@ class CitationTools:
         self,
         root_id: Id,
         max_depth: Annotated[
-            int,
-            Field(
-                strict=True,
-                ge=0,
-                description="The largest distance; usually at most 5.",
-                examples=[2],
-            ),
+            int, _argument("The largest distance; usually at most 5.", 2, strict=True, ge=0)
         ] = 3,
         link_types: Annotated[
-            list[Literal["related", "supersedes", "blocks", "references"]] | None,
-            Field(description="Only these types of links.", examples=[["supersedes"]]),
+            list[LinkType] | None, _argument("Only these types of links.", ["supersedes"])
         ] = None,
         order: Annotated[
-            Literal["bfs", "dfs"],
-            Field(
-                description="bfs: level by level; dfs: each branch to its end first.",
-                examples=["dfs"],
-            ),
+            Literal["bfs", "dfs"], _argument("Level by level, or each branch first.", "dfs")
         ] = "bfs",
     ) -> Any:
         """Walk along the links from one memory and return what is reached as nodes and edges.
@@ -419,8 +375,12 @@ class CitationTools:
     def memory_graph_related(self, memory_id: Id) -> Any:
         """Return the memories whose links lead to a memory, and the type of each link."""
         memories = self._memories()
-        edges = memories.find_related(memories.get(memory_id).id)
-        return Answer(*answers.truncate(answers.edges_to_list(memories, edges)))
+        memories.store.get(memory_id)
+        related = []
+        for edge in memories.find_related(memory_id):
+            subject = memories.store.get(edge.source).subject
+            related.append({"id": edge.source, "subject": subject, "type": edge.type})
+        return Answer(*answers.truncate(related))
 
     def memory_delete(self, memory_id: Id) -> Any:
         """Delete a memory's file. Git keeps what was committed.
@@ -436,13 +396,10 @@ class CitationTools:
     def memory_batch_verify(
         self,
         memory_ids: Annotated[
-            _Texts | None,
-            Field(
-                description="Only these; all if none are given.", examples=[["mem-prices-1a2b3c4d"]]
-            ),
+            _Texts | None, _argument("Only these; all if none are given.", ["mem-prices-5e6f"])
         ] = None,
         update_timestamp: Annotated[
-            _Flag, Field(description="Write the time, and today's lines, into those that hold.")
+            bool, _argument("Write the time into those that are valid.", True, strict=True)
         ] = False,
     ) -> Any:
         """Verify all memories, or some, at once.
@@ -469,4 +426,5 @@ class CitationTools:
 
         Search by words needs no index.
         """
-        return vars(self._memories().sync_index())
+        memories = self._memories()
+        return vars(memories.index.sync(memories.store.scan().memories.values()))

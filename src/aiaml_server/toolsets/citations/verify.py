@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from aiaml_server.toolsets.citations.models import Citation
@@ -114,6 +115,12 @@ def snippet_lines(snippet: str | None) -> list[str]:
     """Return the normalized lines of a snippet, without empty ones around it."""
     text = (snippet or "").strip()
     return [normalize_line(line) for line in text.split("\n")] if text else []
+
+
+def relocate(checked: CheckedCitation) -> Citation:
+    """Return a valid citation as it would be written today."""
+    path, line = checked.places[0]
+    return replace(checked.citation, path=path, line=checked.citation.line and line)
 
 
 def _check_in_file(citation: Citation, file: SourceFile) -> CheckedCitation:
