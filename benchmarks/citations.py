@@ -297,7 +297,7 @@ def times(repeats: int) -> Iterator[Measured]:
         yield compare(
             label,
             24,  # a tenth of a millisecond is the yardstick
-            lambda: as_new(place).verify("mem-0", update_timestamp=False),
+            lambda: as_new(place).verify("mem-0", update=False),
             lambda: [each.read_text(encoding="utf-8") for each in (own, *cites)],
         )
         label = f"verify all {count:,} : reading all files once"
