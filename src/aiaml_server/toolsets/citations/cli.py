@@ -95,7 +95,10 @@ def search(given: argparse.Namespace, memories: MemoryService) -> Output:
     result = memories.search(" ".join(given.words), given.limit, given.verify, given.tag, paths)
     found = answers.hits_to_list(memories, result)
     lines = [marked_line("{id}  {subject}  ({score:.2f})".format(**memory)) for memory in found]
-    return Output(found, lines, answers.search_notes(result), DONE if found else NEGATIVE)
+    notes = answers.search_notes(result)
+    if not found:
+        return Output(found, lines, [*notes, "no memory was found"], NEGATIVE)
+    return Output(found, lines, notes)
 
 
 def save(given: argparse.Namespace, memories: MemoryService) -> Output:

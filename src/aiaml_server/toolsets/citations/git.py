@@ -40,7 +40,11 @@ def _run_git(root: str, *arguments: str, stdin: bytes = b"") -> bytes | None:
         return None
     # Variables such as GIT_DIR, which a hook has, would lead to another repository. The work tree
     # is named, because the repository's configuration may name another one.
-    environment = {key: each for key, each in os.environ.items() if not key.startswith("GIT_")}
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GIT_") or name.startswith("GIT_CONFIG_")
+    }
     environment |= {**_ENVIRONMENT, "GIT_WORK_TREE": _find_top(root)}
     try:
         done = subprocess.run(  # noqa: S603

@@ -46,8 +46,8 @@ def tokenize(text: str, min_length: int = 3) -> list[str]:
     """
     shortest = 2 if min_length == 3 else min_length
     parts: list[str] = []
-    for word in _WORD.findall(text):
-        parts += {word, *_HUMP.split(word)}
+    for word in dict.fromkeys(_WORD.findall(text)):
+        parts += [word] if word.islower() else {word, *_HUMP.split(word)}
     lower = [part.lower() for part in parts if len(part) >= shortest]
     return [stem(word) for word in lower if word not in _stop_words()]
 

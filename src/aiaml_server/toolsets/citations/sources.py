@@ -24,7 +24,7 @@ from aiaml_server.toolsets.citations.git import (
 MAX_BYTES = 4 * 1024 * 1024
 _MAX_LINE = 2000  # characters of a line whose strings are told from its code
 _MAX_SEARCHED = 2_000  # files that are read because a cited one is gone
-_MAX_COMPARED = 20_000  # names or lines that are compared for a suggestion
+_MAX_COMPARED = 10_000  # names or lines that are compared for a suggestion
 _NEIGHBOR_LINES = 200  # within which the nearest line that is not empty counts as a neighbour
 
 _OUTSIDE = re.compile(r"^[/\\]|^[A-Za-z]:|\x00|(?:^|[/\\])(?:\.\.|\.git)(?:[/\\]|$)", re.IGNORECASE)
@@ -168,10 +168,9 @@ class SourceTree:
     def learn_hidden(self, paths: Iterable[str]) -> None:
         """Ask git about many files at once, so that it is not asked for each."""
         names: dict[str, str] = {}
-        for path in paths:
+        for path in set(paths) - self._hidden.keys():
             with suppress(Outside):
                 names[path] = Path(self._resolve(path)).relative_to(self.root).as_posix()
-        names = {path: name for path, name in names.items() if path not in self._hidden}
         nested = {path: self._nested_repository(name) for path, name in names.items()}
         asked = [name for path, name in names.items() if not nested[path]]
         ignored = find_ignored(self.root, asked) if asked else set()

@@ -30,6 +30,7 @@ CONFIDENCE = {OK: 1.0, MOVED: 0.99, RENAMED: 0.95, REFORMATTED: 0.9, AMBIGUOUS: 
 
 _SHORT = 25  # characters: a shorter line may well occur in another file too
 _MAX_STATEMENT = 40  # lines
+_MAX_CANDIDATES = 1000  # lines at which reformatted code may begin
 _TURNS = re.compile(  # what makes something else of the code before or after it
     r"#|//|/\*|[\"'`!~?]|&&|\|\||\b(?:not|no|never|if|else|unless|while|and|or|await|async)\b"
 )
@@ -186,11 +187,16 @@ def _find_reformatted(file: SourceFile, wanted: list[str]) -> list[int]:
     """Return the lines at which the same code begins, with other blanks at its brackets."""
     text = _compact(wanted, file.path)
     numbers = []
-    for index, line in enumerate(file.normalized):
-        if line[:3] == wanted[0][:3] and line != wanted[0]:
-            found = _compact(file.normalized[index : index + _MAX_STATEMENT], file.path)
-            if f"{found}\n".startswith(f"{text}\n"):
-                numbers.append(index + 1)
+    candidates = [
+        index
+        for index, line in enumerate(file.normalized)
+        if line and text.startswith(_compact([line], file.path).rstrip(","))
+    ]
+    for index in candidates[:_MAX_CANDIDATES]:
+        found = _compact(file.normalized[index : index + _MAX_STATEMENT], file.path)
+        is_copy = file.normalized[index : index + len(wanted)] == wanted
+        if f"{found}\n".startswith(f"{text}\n") and not is_copy:
+            numbers.append(index + 1)
     return numbers
 
 
