@@ -6,16 +6,16 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from aiaml_server import Memory, MemoryBank, Settings
-from aiaml_server.format.memory import parsed
+from aiaml_server.errors import LockTimeout
 from aiaml_server.sync import Status
-from aiaml_server.sync.forgetting.plan import plan
-from aiaml_server.sync.place import directory_of
-from aiaml_server.sync.rounds import Rounds
+from aiaml_server.sync.cycle import LOCAL_KINDS, Cycle
+from aiaml_server.sync.purge import plan_purge
+from aiaml_server.sync.repository import Repository, locate
 from printed import completed, inherited
 from waiting import wait_until
 
@@ -51,7 +51,7 @@ def as_person(directory: Path, *words: str) -> str:
 def commit_by_hand(base: Path, message: str, *names: str, who: str = "Marco") -> None:
     """Commit files of a base directory as a person can: in a clone, from which they push."""
     with tempfile.TemporaryDirectory(prefix="aiaml-clone-") as place:
-        git(base, "clone", "--quiet", str(directory_of(base)), place)
+        git(base, "clone", "--quiet", str(locate(base)), place)
         for name in names:
             copy = Path(place, name)
             copy.parent.mkdir(exist_ok=True)
@@ -75,33 +75,58 @@ def bare(path: Path) -> Path:
 
 
 class Machine:
-    """One machine; its sync runs only when told to, so that tests decide what happens when."""
+    """One computer; its sync runs only when told to, so that tests decide what happens when.
+
+    Attributes:
+        on_deleted: what its person says about deletions that are held: "delete" or "restore".
+        purge_sums: what its person wants to be forgotten everywhere.
+    """
 
     def __init__(self, base: Path, remote: Path | str = "", **settings: object) -> None:
         self.base = base
         self.settings = Settings(base, remote=str(remote), sync_interval=0.1, **settings)  # type: ignore[arg-type]
         self.bank = MemoryBank(self.settings)
+        self.on_deleted = ""
         self.restart()
 
     def restart(self) -> None:
         """Forget everything that is not on disk."""
-        self.rounds = Rounds(self.settings, threading.Event())
+        self.cycle = Cycle(self.settings)
+        self.purge_sums = frozenset[str]()
 
     def remember(self, content: str) -> Memory:
         """Store a memory."""
         return self.bank.remember("claude", "marco", ["test"], content)
 
-    def sync(self) -> Status:
-        """Do one round, and return how things stand after it."""
-        self.rounds.pace.hurry()
-        wait_until(self.rounds.run)  # a child of a killed server may be about to let go
-        return Status.read(self.base)
+    def sync(self, *, local: bool = False) -> Status:
+        """Do one cycle, and return how things stand after it."""
+        found: list[Status] = []
+
+        def attempt() -> bool:
+            with suppress(LockTimeout):  # a child of a killed server may be about to let go
+                run = self.cycle.run
+                found.append(
+                    run(local=local, on_deleted=self.on_deleted, purge_sums=self.purge_sums)
+                )
+            return bool(found)
+
+        wait_until(attempt)
+        self.purge_sums = frozenset()
+        return found[0]
 
     def synced(self) -> Status:
-        """Do one round that succeeds."""
+        """Do one cycle that succeeds."""
         status = self.sync()
+        if status.problem and status.problem.kind == "not-empty":  # the person does what it says
+            git(Path(self.settings.remote), "update-ref", "-d", "refs/heads/main")
+            status = self.sync()
         assert status.problem is None, status.problem
         return status
+
+    def commit(self) -> bool:
+        """Commit what is new, without the remote; return whether that succeeded."""
+        status = self.sync(local=True)
+        return status.problem is None or status.problem.kind not in LOCAL_KINDS
 
     def environment(self, **more: str) -> dict[str, str]:
         """Return what a person's shell has there."""
@@ -121,14 +146,9 @@ class Machine:
             [sys.executable, "-m", "aiaml_server", *verb], env=self.environment(**more)
         )
 
-    def marks(self, name: str, memory_id: str) -> frozenset[bytes]:
-        """Return what a memory is known by, to those that are to forget it everywhere."""
-
-        def is_one(data: bytes) -> bool | None:
-            memory = parsed(data.decode())
-            return memory.id == memory_id if memory else None
-
-        return plan(self.base, [name], is_one).marks
+    def sums(self, *names: str) -> frozenset[str]:
+        """Return by what a memory's versions are known that are to be forgotten everywhere."""
+        return plan_purge(Repository(self.base), names, []).sums
 
     @property
     def files(self) -> Mapping[str, bytes]:
@@ -147,7 +167,7 @@ class Machine:
     @property
     def repository(self) -> Path:
         """The git directory that is sync's alone."""
-        return directory_of(self.base)
+        return locate(self.base)
 
     def messages(self, branch: str = "HEAD") -> list[str]:
         """Return the subjects of all commits of a branch, newest first."""

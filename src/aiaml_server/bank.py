@@ -20,13 +20,13 @@ from aiaml_server.format.memory import SHORTEST_ID, Memory, parse, parsed
 from aiaml_server.format.scorer import MAX_HITS
 from aiaml_server.settings import Settings
 from aiaml_server.storage.store import MAX_FILE, Stamp, Store
-from aiaml_server.sync import Problem, Sync, once
+from aiaml_server.sync import Problem, Syncer, confirm_deletions, sync_once
 
 if TYPE_CHECKING:
     from aiaml_server.format.filters import Filter
     from aiaml_server.format.scorer import Found, Hit
     from aiaml_server.index import Answer, Counts, Index, Question
-    from aiaml_server.sync.history import History
+    from aiaml_server.sync import History
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class MemoryBank:
         self._made: Index | None = None
         self._changed = threading.Event()  # set when there is something for the index
         self._ended = threading.Event()
-        self.sync = Sync(settings, arrived=self._changed.set)
+        self.sync = Syncer(settings, self._changed.set)
         if lasting:
             self._index  # noqa: B018 (threads share them: made before there are any)
 
@@ -87,7 +87,7 @@ class MemoryBank:
         It ends within 1.5 s.
         """
         threading.Thread(target=self._prepare_index, name="index", daemon=True).start()
-        self.sync.open()
+        self.sync.start()
         try:
             yield self
         finally:
@@ -226,7 +226,7 @@ class MemoryBank:
         held_back = self.commit()
         for name, before in texts.items():
             self._replace(name, before, None)
-            self.sync.forgotten(name)
+            confirm_deletions(self.base, [name])
         return None if held_back is None else set(texts) - set(held_back)
 
     def erase(
@@ -295,7 +295,7 @@ class MemoryBank:
         if not self._settings.sync:
             return None
         try:
-            status = once(self._settings, local=True, seconds=seconds)
+            status, _ = sync_once(self._settings, local=True, lock_seconds=seconds)
         except AiamlError as error:
             if seconds or not isinstance(error, LockTimeout):
                 self._told(f"Not committed to git yet: {error}")
@@ -303,7 +303,7 @@ class MemoryBank:
         if status.problem:
             self._told(f"Not committed to git yet: {status.problem}")
             return None
-        return {path.removeprefix("files/"): why for path, why in status.held_back.items()}
+        return status.skipped
 
     def history(self, *, seconds: float = PATIENCE_SECONDS) -> History:
         """Return what git knows of the past, after it took what is new, if it can.
@@ -315,7 +315,7 @@ class MemoryBank:
             GitMissing: there is no git.
             GitFailed: the repository cannot be read.
         """
-        from aiaml_server.sync.history import History  # noqa: PLC0415 (for a person's questions alone)
+        from aiaml_server.sync import History  # noqa: PLC0415 (for a person's questions alone)
 
         self.commit(seconds=seconds)
         return History(self.base)

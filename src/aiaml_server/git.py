@@ -108,7 +108,7 @@ class Git:
         environment = dict(entry.split("=", 1) for entry in _ENVIRONMENT.split())
         environment |= programs.variables() | self.variables
         if command in NETWORK_COMMANDS:
-            environment["GIT_ALLOW_PROTOCOL"] = "https:http:ssh:git:file"
+            environment["GIT_ALLOW_PROTOCOL"] = "https:http:ssh:git:file:gcrypt"
         process = self._start([command, *arguments], environment, has_input=stdin is not None)
         try:
             output, errors = process.communicate(stdin, timeout=seconds)
@@ -143,7 +143,7 @@ class Git:
                 as_process=True,
                 env=environment,
                 start_new_session=True,  # no terminal to ask on, and one group to kill
-                umask=-1 if sys.platform == "win32" else 0o077,
+                umask=-1 if sys.platform == "win32" or words[0] == "push" else 0o077,
                 pass_fds=() if words[0] in NETWORK_COMMANDS else self.inherited,
             )
             self._running.add(process)

@@ -155,7 +155,7 @@ def hide_password(address: str) -> str:
 
 def remote_problem(address: str) -> str:
     """Return what is wrong with a remote's address, without repeating it; empty if it is fine."""
-    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):(:|//)", address)
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):(:|//)", address.removeprefix("gcrypt::"))
     if len(address) > _MAX_REMOTE:
         return f"is longer than {_MAX_REMOTE:,} characters"
     if _NEVER_IN_ADDRESS.search(address) or address != address.strip():

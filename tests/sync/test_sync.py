@@ -1,798 +1,352 @@
-"""Whatever is remembered gets into git, and to the other machines, by itself."""
+"""What two computers with one remote do: commit, exchange, merge, report."""
 
 from __future__ import annotations
 
-import errno
 import json
-import os
-import shutil
 import subprocess
-import sys
-import time
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from aiaml_server import InvalidSetting, MemoryBank, Settings
-from aiaml_server.sync import Status, merge, once, worktree
-from aiaml_server.sync.address import remember, remembered, section
-from aiaml_server.sync.command import Git
-from aiaml_server.sync.reading import name_of
-from aiaml_server.sync.repository import Repository
-from aiaml_server.sync.survey import survey
-from aiaml_server.sync.worktree import object_name, write_all_temporary
-from client import SERVER, Client
-from machine import (
-    CLEAN,
-    TOKEN,
-    Machine,
-    as_person,
-    content_of,
-    git,
-    settle,
-)
-from printed import completed
+from aiaml_server import files
+from aiaml_server.git import Git
+from aiaml_server.sync import Status, Syncer, current_status, last_sync, sync_once, worktree
+from aiaml_server.sync.merge import copy_of, merge_trees
+from machine import Machine, append, bare, content_of, git, settle
 from waiting import wait_until
-
-pytestmark = pytest.mark.usefixtures("nobodys_configuration")
-posix_only = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts stand in for git")
 
 
 @pytest.fixture
-def alone(tmp_path: Path) -> Machine:
-    """A machine without a remote."""
-    return Machine(tmp_path / "alone")
+def remote(tmp_path: Path) -> Path:
+    """Return an empty remote."""
+    return bare(tmp_path / "remote")
 
 
-# --- committing ---------------------------------------------------------------------------------
+@pytest.fixture
+def pair(tmp_path: Path, remote: Path) -> tuple[Machine, Machine]:
+    """Return two computers that share the remote."""
+    return Machine(tmp_path / "ada", remote), Machine(tmp_path / "bob", remote)
 
 
-def test_each_memory_is_a_commit_with_its_id_and_file_name(alone: Machine) -> None:
-    """One commit per memory, `Add memory <id> (<filename>)`, that holds exactly its file."""
-    memories = [alone.remember(f"number {number}") for number in range(3)]
-    alone.synced()
-    added = [message for message in alone.messages() if message.startswith("Add")]
-    assert sorted(added) == sorted(f"Add memory {m.id} ({m.file_name})" for m in memories)
-    changed = alone.git("log", "--format=", "--name-status", "--diff-filter=AMD", "-3").splitlines()
-    assert sorted(changed) == sorted(f"A\tfiles/{memory.file_name}" for memory in memories)
-    assert alone.git("branch", "--show-current") == "main"
-
-
-def test_edits_and_deletions_by_people_are_commits(alone: Machine) -> None:
-    """A file that a person changes, adds or deletes is found at the next round."""
-    kept, gone = alone.remember("kept"), alone.remember("gone")
-    alone.synced()
-    alone.path(kept).write_bytes(alone.path(kept).read_bytes() + b"more\n")
-    alone.path(gone).unlink()
-    (alone.base / "files" / "by hand.md").write_text("no frontmatter")
-    alone.synced()
-    assert sorted(alone.messages()[:3]) == [
-        "Add memory by hand (by hand.md)",
-        f"Forget memory {gone.id} ({gone.file_name})",
-        f"Update memory {kept.id} ({kept.file_name})",
-    ]
-
-
-def test_a_round_without_news_makes_no_commit(alone: Machine) -> None:
-    """Looking changes nothing."""
-    alone.remember("one")
-    alone.synced()
-    head = alone.git("rev-parse", "HEAD")
-    alone.synced()
-    alone.restart()
-    alone.synced()
-    assert alone.git("rev-parse", "HEAD") == head
-
-
-def test_bytes_are_committed_as_they_are(alone: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Line ends and encodings survive a person's autocrlf and attributes."""
-    config = alone.base.parent / "config"
-    config.write_text("[core]\n\tautocrlf = true\n\teol = crlf\n")
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
-    alone.remember("first")
-    odd = b"---\r\nid: x\r\n---\n\xff\x00 \r\nnot UTF-8\n"
-    (alone.base / "files" / "odd.md").write_bytes(odd)
-    alone.synced()
-    assert content_of(alone.base, "HEAD")["odd.md"] == odd
-
-
-def test_many_memories_at_first_adoption_are_one_import(alone: Machine) -> None:
-    """A directory of memories that was never in git comes in with one commit."""
-    directory = alone.base / "files"
-    directory.mkdir(parents=True)
-    for number in range(600):
-        (directory / f"20240101_000000_{number:08x}.md").write_text(f"memory {number}")
-    alone.synced()
-    assert alone.messages() == ["Import 600 memories", "Set up the memory directory"]
-    alone.remember("and one")
-    alone.synced()
-    assert alone.messages()[0].startswith("Add memory")
-
-
-def test_only_memories_are_committed(alone: Machine) -> None:
-    """Links, hidden files, other names, directories and files that are too large stay outside."""
-    memory = alone.remember("a memory")
-    directory = alone.base / "files"
-    (directory / ".hidden.md").write_text("x")
-    (directory / "notes.txt").write_text("x")
-    (alone.base / "secret.md").write_text("x")
-    (directory / "large.md").write_bytes(bytes(5 * 1024 * 1024))
-    (directory / "inner").mkdir()
-    (directory / "inner" / "deep.md").write_text("x")
-    if sys.platform != "win32":
-        (directory / "link.md").symlink_to("/etc/passwd")
-        os.mkfifo(directory / "pipe.md")
-    alone.synced()
-    tracked = alone.git("ls-tree", "-r", "--name-only", "HEAD").splitlines()
-    assert tracked == [".gitattributes", ".gitignore", f"files/{memory.file_name}"]
-
-
-def test_commits_carry_the_persons_identity_or_else_ours(
-    alone: Machine, monkeypatch: pytest.MonkeyPatch
+def test_each_memory_is_a_commit_on_main_with_the_specified_message(
+    pair: tuple[Machine, Machine], remote: Path
 ) -> None:
-    """Whoever has said who they are is the author; nothing is written into a configuration."""
-    alone.remember("one")
-    alone.synced()
-    assert alone.git("log", "-1", "--format=%an <%ae>") == "AIAML <aiaml@localhost>"
-    assert "user" not in (alone.base / ".git" / "config").read_text()
-    monkeypatch.setenv("GIT_AUTHOR_NAME", "Not used")
-    config = alone.base.parent / "config"
-    config.write_text("[user]\n\tname = Ada\n\temail = ada@example.org\n")
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
-    alone.restart()
-    alone.remember("two")
-    alone.synced()
-    assert alone.git("log", "-1", "--format=%an <%ae>") == "Ada <ada@example.org>"
-
-
-def test_an_existing_repository_stays_as_it_is(alone: Machine) -> None:
-    """Its branch, history, configuration and files are a person's; ours lies beside."""
-    alone.base.mkdir()
-    alone.git("init", "--quiet", "--initial-branch=notes")
-    (alone.base / "README").write_text("mine")
-    (alone.base / "staged").write_text("not yet")
-    alone.git("add", "README")
-    as_person(alone.base, "commit", "--quiet", "-m", "By hand")
-    alone.git("add", "staged")
-    (alone.base / "README").write_text("changed")
-    config = (alone.base / ".git" / "config").read_bytes()
-    memory = alone.remember("a memory")
-    alone.synced()
-    assert alone.git("log", "--all", "--format=%s") == "By hand"
-    assert alone.messages() == [f"Add memory {memory.id} ({memory.file_name})"]
-    assert alone.git("branch", "--show-current") == "notes"
-    changed = alone.git("status", "--porcelain", "--untracked-files=no").splitlines()
-    assert changed == ["M README", "A  staged"]
-    assert ".aiaml.git" not in alone.git("status", "--porcelain", "--ignored=no")
-    assert (alone.base / ".git" / "config").read_bytes() == config
-
-
-def test_a_repository_around_the_base_directory_is_never_touched(tmp_path: Path) -> None:
-    """The base directory gets a repository of its own, also inside another one."""
-    git(tmp_path, "init", "--quiet")
-    inner = Machine(tmp_path / "inner")
-    inner.remember("mine")
-    inner.synced()
-    assert inner.repository == inner.base / ".aiaml.git"
-    assert git(tmp_path, "count-objects") == "0 objects, 0 kilobytes"
-    git(tmp_path, "add", ".")  # their git sees plain files, none of them of our repository
-    assert not [path for path in git(tmp_path, "ls-files").splitlines() if ".aiaml.git" in path]
-
-
-def test_what_a_killed_git_left_locked_does_not_stop_commits(alone: Machine) -> None:
-    """A fresh lock is a living git's and waited for; an old one is removed."""
-    alone.remember("one")
-    alone.synced()
-    ref_lock = alone.base / ".git" / "refs/heads/main.lock"
-    ref_lock.touch()
-    alone.remember("three")
-    status = alone.sync()
-    assert status.problem_kind == "locked"
-    assert "main.lock" in str(status.problem)
-    os.utime(ref_lock, (time.time() - 3600,) * 2)
-    alone.synced()
-    assert not ref_lock.exists()
-    assert len(alone.messages()) == 3  # none twice
-
-
-def test_git_that_was_killed_in_the_remote_is_told_as_that(ada: Machine, remote: Path) -> None:
-    """As by a disk that was unplugged during a push: the message names the file that it left."""
-    ada.remember("one")
+    """Add, edit and delete are one commit each, of the path files/FILE, pushed to main."""
+    ada, _ = pair
+    first, second = ada.remember("one"), ada.remember("two")
     ada.synced()
-    lock = remote / "HEAD.lock"
-    lock.touch()
-    ada.remember("two")
-    status = ada.sync()
-    assert status.problem_kind == "remote-locked"
-    assert "HEAD.lock" in str(status.problem)
-    lock.unlink()
+    append(ada.path(first), "more")
+    ada.path(second).unlink()
+    ada.remember("three")
     ada.synced()
+    messages = git(remote, "log", "--format=%s", "main").splitlines()
+    assert messages[0] == f"Forget memory {second.id} ({second.file_name})"
+    assert messages[1] == f"Update memory {first.id} ({first.file_name})"
+    assert {*messages[3:]} == {
+        f"Add memory {each.id} ({each.file_name})" for each in (first, second)
+    }
+    assert content_of(remote) == ada.files
 
 
-# --- two machines -------------------------------------------------------------------------------
+def test_many_memories_that_git_first_sees_are_one_import(tmp_path: Path) -> None:
+    """A directory that is taken over is one commit that lists the ids; later ones have one each."""
+    machine = Machine(tmp_path / "base")
+    memories = [machine.remember(f"old {number}") for number in range(25)]
+    machine.synced()
+    assert machine.messages() == ["Import 25 memories"]
+    body = git(machine.repository, "log", "-1", "--format=%b")
+    assert {*body.split()} == {memory.id for memory in memories}
+    for number in range(25):
+        machine.remember(f"new {number}")
+    machine.synced()
+    assert len(machine.messages()) == 26
 
 
-def test_memories_arrive_on_the_other_machine_and_are_found_there(
-    ada: Machine, bob: Machine, remote: Path
-) -> None:
-    """What one machine remembers, the other one's `think` finds."""
-    memory = ada.remember("a restaurant in Trieste")
+def test_two_computers_converge_in_two_cycles(pair: tuple[Machine, Machine]) -> None:
+    """Fifty memories each, stored offline, are everywhere after two cycles of each."""
+    for machine in pair:
+        for number in range(50):
+            machine.remember(f"{machine.base.name} {number}")
+    for machine in (*pair, *pair):
+        machine.synced()
+    assert pair[0].files == pair[1].files
+    assert len(pair[0].files) == 100
+
+
+def test_both_versions_of_an_edit_are_kept_and_reported(pair: tuple[Machine, Machine]) -> None:
+    """The conflict is open, with both ids, until one of the two is edited or forgotten."""
+    ada, bob = pair
+    memory = ada.remember("tea")
+    settle([ada, bob])
+    append(ada.path(memory), "green")
+    append(bob.path(memory), "black")
+    settle([ada, bob])
+    assert ada.files == bob.files
+    texts = [data.decode() for data in ada.files.values()]
+    assert ["green" in text for text in texts].count(True) == 1
+    assert ["black" in text for text in texts].count(True) == 1
+    assert not any("<<<<" in text for text in texts)
+    copy = next(name for name in ada.files if memory.id not in name)[-11:-3]
+    for machine in pair:
+        assert machine.sync().conflicts == [(memory.id, copy)]
+        assert f"id: {copy}" in machine.files[f"{memory.file_name[:-11]}{copy}.md"].decode()
+    assert f"Conflict: {memory.id} {copy}" in git(ada.repository, "log", "--format=%b", "main")
+    ada.bank.forget({memory.file_name: ada.bank.text(memory.file_name)})
+    settle([ada, bob])
+    assert ada.sync().conflicts == bob.sync().conflicts == []
+
+
+def test_edit_wins_over_deletion(pair: tuple[Machine, Machine]) -> None:
+    """Whichever came first."""
+    ada, bob = pair
+    for deleting, editing in (pair, pair[::-1]):
+        memory = ada.remember("kept")
+        settle([ada, bob])
+        deleting.path(memory).unlink()
+        append(editing.path(memory), "edited")
+        settle([ada, bob])
+        assert b"edited" in ada.files[memory.file_name]
+        assert ada.files == bob.files
+
+
+def test_deletion_reaches_the_other_computer_and_is_counted(pair: tuple[Machine, Machine]) -> None:
+    """A cycle counts what it did, deletions as deletions."""
+    ada, bob = pair
+    memory = ada.remember("gone")
+    ada.remember("stays")
+    settle([ada, bob])
+    assert (ada.cycle.counts.saved, bob.cycle.counts.received) == (2, 2)
+    ada.path(memory).unlink()
     ada.synced()
-    assert list(content_of(remote)) == [memory.file_name]
     bob.synced()
-    assert [hit.id for hit in bob.bank.think(["trieste"])] == [memory.id]
-    assert ada.files == bob.files
+    assert memory.file_name not in bob.files
+    assert (ada.cycle.counts.deleted, bob.cycle.counts.deleted_elsewhere) == (1, 1)
 
 
-def test_histories_that_know_nothing_of_each_other_are_joined(ada: Machine, bob: Machine) -> None:
-    """A second machine with memories of its own, set up against a remote that has others."""
-    ada.remember("from ada")
-    bob.remember("from bob")
-    settle([ada, bob])
-    assert len(ada.files) == 2
-    assert ada.files == bob.files
-
-
-def test_a_remote_with_another_default_branch_is_joined_and_gets_main(
-    bob: Machine, remote: Path, tmp_path: Path
+def test_edit_saved_while_400_files_arrive_is_kept(
+    pair: tuple[Machine, Machine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Memories that stand on `master` come along; `main` is pushed, `master` is left alone."""
-    elsewhere = tmp_path / "elsewhere"
-    git(tmp_path, "init", "--quiet", "--initial-branch=master", str(elsewhere))
-    (elsewhere / "files").mkdir()
-    (elsewhere / "files" / "20240101_000000_aaaaaaaa.md").write_text("old")
-    git(elsewhere, "add", "files")
-    as_person(elsewhere, "commit", "--quiet", "-m", "old")
-    git(elsewhere, "push", "--quiet", str(remote), "master")
-    git(remote, "symbolic-ref", "HEAD", "refs/heads/master")
-    memory = bob.remember("new")
-    bob.synced()
-    assert set(content_of(remote)) == {"20240101_000000_aaaaaaaa.md", memory.file_name}
-    assert list(content_of(remote, "master")) == ["20240101_000000_aaaaaaaa.md"]
-    assert set(bob.files) == set(content_of(remote))
-
-
-def test_a_push_that_another_machine_outran_is_tried_again(
-    ada: Machine, bob: Machine, remote: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Between our fetch and our push another machine pushes: we join again and push."""
-    ada.remember("first")
-    settle([ada, bob])
-    from aiaml_server.sync.remote import Remote
-
-    fetch = Remote.fetch
-    faster = iter([True])
-
-    def fetch_then_be_outrun(self: Remote) -> tuple[str, bool]:
-        seen = fetch(self)
-        if self is ada.rounds._remote and next(faster, False):
-            bob.remember("bob is faster")
-            bob.synced()
-        return seen
-
-    monkeypatch.setattr(Remote, "fetch", fetch_then_be_outrun)
-    ada.remember("ada is slower")
-    status = ada.synced()
-    assert (status.ahead, status.behind) == (0, 0)
-    assert len(content_of(remote)) == 3
-
-
-def test_both_versions_of_a_memory_edited_on_two_machines_are_kept(
-    ada: Machine, bob: Machine
-) -> None:
-    """One keeps the name; the other becomes a memory of its own, with an id of its own."""
-    memory = ada.remember("the original")
-    settle([ada, bob])
-    for machine, text in ((ada, b"by ada"), (bob, b"by bob")):
-        path = machine.path(memory)
-        path.write_bytes(path.read_bytes().replace(b"the original", text))
-    settle([ada, bob])
-    assert ada.files == bob.files
-    found = [bob.bank.recall([hit.id])[hit.id] for hit in bob.bank.think(["by"])]
-    assert sorted(each.content for (each,) in found) == ["by ada", "by bob"]
-    ids = {each.id for (each,) in found}
-    assert len(ids) == 2
-    assert memory.id in ids
-    for (each,) in found:
-        assert f"{memory.file_name[:16]}{each.id}.md" in bob.files
-
-
-@pytest.mark.parametrize("first", ["the edit", "the deletion"])
-def test_an_edit_wins_over_a_deletion(ada: Machine, bob: Machine, first: str) -> None:
-    """Edited here and deleted there: the edited memory is back on both."""
-    memory = ada.remember("the original")
-    settle([ada, bob])
-    ada.path(memory).write_bytes(ada.path(memory).read_bytes() + b"and more\n")
-    bob.path(memory).unlink()
-    settle([ada, bob] if first == "the edit" else [bob, ada])
-    assert b"and more" in bob.files[memory.file_name]
-    assert ada.files == bob.files
-
-
-def test_a_rename_here_and_an_edit_there_are_both_kept(ada: Machine, bob: Machine) -> None:
-    """Two files of one id, of which `recall` gives both; deleting one leaves the other."""
-    memory = ada.remember("the original")
-    settle([ada, bob])
-    ada.path(memory).rename(ada.base / "files" / "renamed.md")
-    bob.path(memory).write_bytes(bob.path(memory).read_bytes() + b"and more\n")
-    settle([ada, bob])
-    assert set(ada.files) == set(bob.files) == {memory.file_name, "renamed.md"}
-    for machine in (ada, bob):
-        found = machine.bank.recall([memory.id])[memory.id]
-        assert sorted(each.content for each in found) == ["the original", "the original\nand more"]
-    (ada.base / "files" / "renamed.md").unlink()
-    settle([ada, bob])
-    assert list(bob.files) == [memory.file_name]
-
-
-def test_a_deletion_of_an_unchanged_memory_reaches_all(ada: Machine, bob: Machine) -> None:
-    """Deleted on one machine, or on both: gone everywhere."""
-    memories = [ada.remember("one"), ada.remember("two")]
+    """A file that somebody saves during the write-back is neither overwritten nor lost."""
+    ada, bob = pair
+    memories = [ada.remember(f"memory {number}") for number in range(400)]
     settle([ada, bob])
     for memory in memories:
-        ada.path(memory).unlink()
-    bob.path(memories[0]).unlink()
-    settle([ada, bob])
-    assert ada.files == bob.files == {}
+        append(ada.path(memory), "from ada")
+    ada.synced()
+    last = max(memories, key=lambda memory: memory.file_name)
+    rename = files.rename_over
+    calls = iter(range(10_000))
 
+    def save_meanwhile(source: Path, target: Path) -> None:
+        rename(source, target)
+        if next(calls) == 100:
+            append(bob.path(last), "saved meanwhile")
 
-def test_the_same_file_name_drawn_on_two_machines_loses_neither(ada: Machine, bob: Machine) -> None:
-    """The same id in the same second: both memories are kept."""
-    name = "20240101_000000_aaaaaaaa.md"
-    for machine in (ada, bob):
-        (machine.base / "files").mkdir(parents=True)
-        (machine.base / "files" / name).write_text(
-            f"---\nid: aaaaaaaa\n---\n\n{machine.base.name}\n"
-        )
-    settle([ada, bob])
-    assert ada.files == bob.files
-    assert len(ada.files) == 2
-    for each in ("ada", "bob"):
-        assert any(each in data.decode() for data in ada.files.values())
-
-
-def test_what_a_person_writes_meanwhile_is_never_overwritten(
-    ada: Machine, bob: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A file that changes after it was committed, while another version arrives, keeps both."""
-    memory = ada.remember("the original")
-    settle([ada, bob])
-    bob.path(memory).write_text("by bob")
+    monkeypatch.setattr(worktree, "rename_over", save_meanwhile)
     bob.synced()
-    merged = merge.merge
-
-    def write_then_merge(
-        repository: Repository, ours: str, theirs: str, grown: tuple[str, str] = ("", "")
-    ) -> str:
-        if repository.base == ada.base and b"the original" in ada.path(memory).read_bytes():
-            ada.path(memory).write_text("by ada")
-        return merged(repository, ours, theirs, grown)
-
-    monkeypatch.setattr(merge, "merge", write_then_merge)
     settle([ada, bob])
-    assert sorted(ada.files.values()) == [b"by ada", b"by bob"]
     assert ada.files == bob.files
+    assert len(ada.files) == 401
+    assert any(b"saved meanwhile" in data for data in ada.files.values())
+    assert sum(b"from ada" in data for data in ada.files.values()) == 400
 
 
-def test_what_a_person_writes_in_the_last_moment_is_not_overwritten_either(
-    ada: Machine, bob: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After the file was read, while the other version is made durable beside it."""
-    memory = ada.remember("the original")
+def test_unrelated_histories_are_joined(pair: tuple[Machine, Machine]) -> None:
+    """Two computers that committed before they had a remote."""
+    for machine in pair:
+        machine.remember(machine.base.name)
+        machine.sync(local=True)
+    settle([*pair])
+    assert pair[0].files == pair[1].files
+    assert len(pair[0].files) == 2
+
+
+def test_merge_of_trees() -> None:
+    """The rule in one table: base, ours, theirs, result, whether both versions are kept."""
+    for base, ours, theirs, result, is_conflict in (
+        ("a", "a", "b", "b", False),
+        ("a", "b", "a", "b", False),
+        ("a", "b", "b", "b", False),
+        ("a", "a", "", "", False),
+        ("a", "", "a", "", False),
+        ("a", "", "b", "b", False),
+        ("a", "b", "", "b", False),
+        ("a", "b", "c", "c", True),
+        ("a", "c", "b", "c", True),
+        ("", "a", "b", "b", True),
+        ("", "a", "", "a", False),
+        ("", "", "a", "a", False),
+    ):
+        trees = [{"files/x.md": name} if name else {} for name in (base, ours, theirs)]
+        merged = merge_trees(*trees)
+        after = merged.changes.get("files/x.md", ours)
+        assert (after or "", bool(merged.conflicts)) == (result, is_conflict), (base, ours, theirs)
+
+
+def test_copy_has_an_id_of_its_own_that_is_the_same_everywhere() -> None:
+    """It is no number in any notation, and the rest of the text is untouched."""
+    data = b"---\nid: 1b2c3d4e\ntimestamp: x\n---\n\nid: in the text\n"
+    path, text = copy_of("files/20260101_000000_1b2c3d4e.md", "a" * 40, data)
+    memory_id = path[-11:-3]
+    assert path == f"files/20260101_000000_{memory_id}.md"
+    assert text == data.replace(b"id: 1b2c3d4e", f"id: {memory_id}".encode(), 1)
+    assert {*memory_id} & {*"acdf"}
+    assert copy_of("files/20260101_000000_1b2c3d4e.md", "a" * 40, data) == (path, text)
+
+
+def test_interrupted_write_back_goes_on(pair: tuple[Machine, Machine]) -> None:
+    """A commit that is ahead of the disk, as after a kill, is brought to the disk."""
+    ada, bob = pair
+    old = ada.remember("old")
     settle([ada, bob])
-    bob.path(memory).write_text("by bob")
+    append(ada.path(old), "edited")
+    new = ada.remember("new")
+    ada.synced()
+    git(bob.repository, "fetch", "--quiet", str(bob.settings.remote), "+main:main")
+    bob.restart()
     bob.synced()
-    left = [True]
-
-    def write_meanwhile(files: Sequence[tuple[Path, bytes]]) -> list[Path]:
-        if files and left and left.pop():
-            ada.path(memory).write_text("by ada")
-        return write_all_temporary(files)
-
-    monkeypatch.setattr(worktree, "write_all_temporary", write_meanwhile)
-    settle([ada, bob])
-    assert not left
-    assert sorted(ada.files.values()) == [b"by ada", b"by bob"]
-    assert ada.files == bob.files
+    assert bob.files == ada.files
+    assert new.file_name in bob.files
 
 
-@pytest.mark.parametrize("note", ["is there", "was lost"])
-def test_a_join_that_stops_between_two_files_loses_no_version(
-    ada: Machine, bob: Machine, note: str, monkeypatch: pytest.MonkeyPatch
+def test_locks_and_leftovers_of_a_killed_git_are_removed_at_once(
+    pair: tuple[Machine, Machine],
 ) -> None:
-    """A version that gives up its name stands under its new one before.
-
-    So it is found also where a power cut took the note of the join: an old git does not sync that.
-    """
-    memory = ada.remember("the original")
-    settle([ada, bob])
-    original = ada.path(memory).read_bytes()
-    texts = sorted((original + b"by ada", original + b"by bob"), key=lambda t: object_name(t, b""))
-    ada.path(memory).write_bytes(texts[0])  # loses the name
-    bob.path(memory).write_bytes(texts[1])
-    bob.synced()
-    left = iter([True])
-
-    def rename_one(source: Path, target: Path) -> None:
-        if not next(left, False):
-            raise OSError(errno.EIO, "the power is gone")
-        source.replace(target)
-
-    monkeypatch.setattr(worktree, "rename_over", rename_one)
-    assert "the power is gone" in str(ada.sync().problem)
-    monkeypatch.undo()
-    if note == "was lost":
-        ada.git("update-ref", "-d", "refs/aiaml/joining")
-    ada.restart()
-    settle([ada, bob])
-    assert ada.files == bob.files
-    for each in (b"by ada", b"by bob"):
-        assert any(each in data for data in ada.files.values())
-
-
-def test_files_that_are_no_memories_stay_in_git_but_are_not_brought_in(
-    ada: Machine, bob: Machine, remote: Path
-) -> None:
-    """What people push beside the memories stays in the history, and nothing of it is lost."""
+    """Only a holder of our lock can have made them."""
+    ada, _ = pair
     ada.remember("one")
     ada.synced()
-    clone = ada.base.parent / "clone"
-    git(clone.parent, "clone", "--quiet", str(remote), clone.name)
-    (clone / "notes.txt").write_text("mine")
-    git(clone, "add", "notes.txt")
-    as_person(clone, "commit", "--quiet", "-m", "Notes")
-    git(clone, "push", "--quiet")
-    bob.remember("two")
-    bob.synced()
-    assert not (bob.base / "notes.txt").exists()
-    assert git(remote, "show", "main:notes.txt") == "mine"
+    for name in (
+        "refs/heads/main.lock",
+        "refs/aiaml/fetched.lock",
+        "packed-refs.lock",
+        "HEAD.lock",
+    ):
+        (ada.repository / name).touch()
+    ada.remember("two")
+    ada.synced()
+    assert len(content_of(Path(ada.settings.remote))) == 2
 
 
-# --- secrets and status -------------------------------------------------------------------------
-
-
-def test_a_memory_with_a_secret_stays_on_this_machine(ada: Machine, remote: Path) -> None:
-    """It is stored and found, but not in git until the secret is out, or the check is off."""
-    fine = ada.remember("nothing secret")
-    secret = ada.remember(f"the token is {TOKEN}")
-    status = ada.synced()
-    why = status.held_back.pop(f"files/{secret.file_name}")
-    assert why.kind == "secret" and why.sentence == "it seems to hold a GitHub token"
-    assert "--release ID" in why.remedy and not status.held_back
-    assert list(content_of(remote)) == [fine.file_name]
-    assert len(ada.bank.think(["token"])) == 1
-    unchecked = Machine(ada.base, remote, check_secrets=False)
-    assert unchecked.synced().kept_out == {}
-    assert set(content_of(remote)) == {fine.file_name, secret.file_name}
-
-
-def test_a_version_that_arrives_for_a_memory_held_back_stays_in_git(
-    ada: Machine, bob: Machine, remote: Path
-) -> None:
-    """Edited here with a secret and there without: each machine has its own on disk."""
-    memory = ada.remember("the original")
-    settle([ada, bob])
-    with_secret = ada.path(memory).read_bytes() + TOKEN.encode()
-    ada.path(memory).write_bytes(with_secret)
-    bob.path(memory).write_bytes(bob.path(memory).read_bytes() + b"by bob")
-    settle([bob, ada])
-    assert ada.files[memory.file_name] == with_secret
-    assert b"by bob" in bob.files[memory.file_name]
-    assert bob.files == content_of(remote)
-    assert len(ada.files) == 1
-
-
-def test_the_status_says_how_things_stand(ada: Machine, remote: Path) -> None:
-    """Ahead while the remote is away, with the reason; then pushed, and all is well."""
-    away = remote.rename(remote.with_name("away"))
+def test_damaged_repository_is_made_anew(pair: tuple[Machine, Machine]) -> None:
+    """As after a power cut; the files and the remote have everything, and the old one is kept."""
+    ada, bob = pair
     ada.remember("one")
-    status = ada.sync()
-    assert status.last_commit
-    assert (status.last_push, status.last_fetch, status.ahead) == (None, None, 2)
-    assert "the disk or folder of the remote is not there" in str(status.problem)
+    settle([ada, bob])
+    for pack in (ada.repository / "objects" / "pack").iterdir():
+        pack.chmod(0o600)
+        pack.write_bytes(b"")
+    memory = ada.remember("two")
+    ada.restart()
+    ada.synced()
+    bob.synced()
+    assert memory.file_name in bob.files
+    assert ada.files == bob.files
+    assert list(ada.base.glob(".git.damaged-*"))
+
+
+def test_idle_server_runs_at_most_two_git_commands_and_none_without_a_remote(
+    tmp_path: Path, remote: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing changed, here or there."""
+    monkeypatch.setattr(last_sync, "RACY_NS", -1)
+    commands: list[str] = []
+    run = Git.run
+
+    def record(self: Git, command: str, *words: str, **options: object) -> bytes:
+        commands.append(command)
+        return run(self, command, *words, **options)  # type: ignore[arg-type]
+
+    for name, address, expected in (("with", str(remote), ["fetch"]), ("without", "", [])):
+        machine = Machine(tmp_path / name, address)
+        machine.remember("quiet")
+        machine.synced()
+        machine.synced()
+        with monkeypatch.context() as patch:
+            patch.setattr(Git, "run", record)
+            commands.clear()
+            machine.synced()
+            assert commands == expected
+            machine.remember("busy")
+            machine.synced()
+            assert len(commands) > 3
+
+
+def test_idle_servers_share_one_look_at_the_remote(tmp_path: Path, remote: Path) -> None:
+    """A server does not fetch if another one has just done so."""
+    machine = Machine(tmp_path / "base", remote)
+    machine.remember("one")
+    before = machine.synced()
+    other = Machine(tmp_path / "other", remote)
+    other.remember("two")
+    other.synced()
+    status = machine.cycle.run(fetch_interval=3600)
+    assert len(machine.files) in (1, 2)  # a cycle that is not idle yet may fetch
+    assert status.problem is None
+    assert before.last_fetch
+
+
+def test_thread_commits_soon_and_at_the_end(tmp_path: Path, remote: Path) -> None:
+    """A server's thread is woken by a change; closing it commits what is new."""
+    machine = Machine(tmp_path / "base", remote)
+    arrived: list[bool] = []
+    syncer = Syncer(machine.settings, lambda: arrived.append(True))
+    syncer.start()
+    machine.remember("one")
+    syncer.wake()
+    wait_until(lambda: git(remote, "branch", "--list", "main") and len(content_of(remote)) == 1)
+    machine.remember("two")
+    syncer.wake()
+    syncer.close()
+    assert len(machine.messages("main")) in (1, 2)  # else the next start finds it
+    other = Machine(tmp_path / "other", remote)
+    other.remember("three")
+    other.synced()
+    syncer = Syncer(machine.settings, lambda: arrived.append(True))
+    syncer.start()
+    wait_until(lambda: arrived)
+    syncer.close()
+    assert len(machine.files) == 3
+
+
+def test_sync_that_is_off_does_nothing(tmp_path: Path) -> None:
+    """No repository, no status."""
+    machine = Machine(tmp_path / "base", sync=False)
+    machine.remember("plain")
+    status, counts = sync_once(machine.settings)
+    assert (status.last_commit, counts.saved) == (None, 0)
+    assert not machine.repository.exists()
+    assert current_status(machine.settings) == Status()
+
+
+def test_current_status_counts_what_waits(pair: tuple[Machine, Machine], remote: Path) -> None:
+    """Uncommitted changes, and memories that the remote lacks, by content."""
+    ada, _ = pair
+    ada.remember("sent")
+    ada.synced()
+    away = remote.rename(remote.with_name("away"))
+    ada.remember("not sent")
+    assert ada.sync().problem
+    ada.remember("not committed")
+    status = current_status(ada.settings)
+    assert (status.uncommitted, status.unsent) == (1, 1)
+    assert status.problem
+    assert status.problem.kind == "no-repository"
     away.rename(remote)
-    status = ada.synced()
-    assert status.last_push
-    assert status.failing_since is None
-    assert (status.ahead, status.behind) == (0, 0)
-    assert json.loads((ada.base / ".sync-status.json").read_text())["remote"] is True
+    ada.synced()
+    assert current_status(ada.settings).unsent == 0
+    assert json.loads((ada.base / ".sync-status.json").read_text())["problem"] is None
 
 
-# --- the thread ---------------------------------------------------------------------------------
-
-
-def test_memories_travel_without_anyone_doing_anything(ada: Machine, bob: Machine) -> None:
-    """Two open banks: what one remembers is in git, at the remote, and in the other's directory."""
-    with ada.bank.opened(), bob.bank.opened():
-        memory = ada.remember("hello")
-        wait_until(lambda: memory.file_name in bob.files)
-
-
-def test_closing_commits_what_is_new_in_time(alone: Machine) -> None:
-    """A memory of the last moment is in git when the bank is closed, within 1.5 s."""
-    alone.remember("first words")
-    alone.synced()
-    for pause in (0, 1.5):
-        with MemoryBank(Settings(alone.base)).opened() as bank:
-            time.sleep(pause)
-            memory = bank.remember("claude", "marco", ["test"], "last words")
-        assert memory.id in alone.messages()[0]
-
-
-def left_at_once(base: Path, path: str = os.environ["PATH"]) -> str:
-    """Have a client remember and leave; return the id when its server has ended."""
-    environ = {"AIAML_ENABLE_SYNC": "true", "PATH": path}
-    with Client(base, environ=environ) as client:
-        memory_id = client.remember("hello")["memory_id"]
-        assert client.close() == 0
-        return str(memory_id)
-
-
-def has_committed(base: Path, memory_id: str) -> bool:
-    """Whether a memory is in git; not where there is no repository yet."""
-    return (base / ".git").exists() and memory_id in git(base, "log", "--all", "--format=%s")
-
-
-def test_a_server_whose_client_leaves_has_committed(tmp_path: Path) -> None:
-    """A client that remembers and closes at once: the server ends in time, the memory is in git."""
-    memory_id = left_at_once(tmp_path / "base")
-    assert has_committed(tmp_path / "base", memory_id)
-
-
-@pytest.mark.slow
-@posix_only
-def test_what_a_slow_git_had_no_time_for_is_committed_at_the_next_start(tmp_path: Path) -> None:
-    """The server ends in time all the same, and git is left as one that can be gone on with."""
-    directory, base = tmp_path / "bin", tmp_path / "base"
-    directory.mkdir()
-    slow = directory / "git"
-    slow.write_text(f'#!/bin/sh\nsleep 0.5\nexec {shutil.which("git")} "$@"\n')
-    slow.chmod(0o755)
-    memory_id = left_at_once(base, f"{directory}{os.pathsep}{os.environ['PATH']}")
-    assert not has_committed(base, memory_id)
-    with MemoryBank(Settings(base)).opened():
-        wait_until(lambda: has_committed(base, memory_id), 30)
-
-
-def test_without_sync_there_is_no_git_at_all(tmp_path: Path) -> None:
-    """Switched off, nothing of git is written."""
-    bank = MemoryBank(Settings(tmp_path, sync=False))
-    with bank.opened():
-        bank.remember("claude", "marco", ["test"], "hello")
-        time.sleep(1)
-    assert {path.name for path in tmp_path.iterdir()} - {".index"} == {
-        ".aiaml-id",
-        ".lock",
-        "files",
-    }
-
-
-def test_without_git_there_is_one_warning_and_all_else_works(tmp_path: Path) -> None:
-    """A machine without git: the memory is stored and found, and the log says it once."""
-    program = (
-        "import sys, time; from pathlib import Path; from aiaml_server import *\n"
-        "with MemoryBank(Settings(Path(sys.argv[1]), sync_interval=0.1)).opened() as bank:\n"
-        "    for _ in range(3):\n"
-        "        bank.remember('claude', 'marco', ['test'], 'hello'); time.sleep(0.5)\n"
-        "    print(len(bank.think(['hello'])))\n"
-    )
-    done = completed(
-        [sys.executable, "-c", program, str(tmp_path)],
-        env={**os.environ, "PATH": str(tmp_path)},
-        timeout=60,
-    )
-    assert done.stdout.strip() == "3"
-    assert done.stderr.splitlines() == ["Sync is off: there is no git on this machine"]
-
-
-@pytest.mark.slow
-def test_remembering_does_not_wait_for_git(alone: Machine) -> None:
-    """With a git that never ends, a memory is stored and found, and the server ends."""
-    directory = alone.base.parent / "bin"
-    directory.mkdir()
-    (directory / "git").write_text("#!/bin/sh\nsleep 1000\n")
-    (directory / "git").chmod(0o755)
-    program = (
-        "import sys, time; from pathlib import Path; from aiaml_server import *\n"
-        "with MemoryBank(Settings(Path(sys.argv[1]))).opened() as bank:\n"
-        "    time.sleep(1)\n"
-        "    bank.remember('claude', 'marco', ['test'], 'hello')\n"
-        "    print(len(bank.think(['hello'])))\n"
-    )
-    done = completed(
-        [sys.executable, "-c", program, str(alone.base)],
-        env={**os.environ, "PATH": f"{directory}{os.pathsep}{os.environ['PATH']}"},
-        timeout=60,
-    )
-    assert done.stdout == "1\n"
-
-
-# --- settings -----------------------------------------------------------------------------------
-
-
-def test_the_settings_of_sync_have_their_defaults() -> None:
-    """Sync is on, without a remote, every minute, and checks for secrets."""
-    settings = Settings.from_environ({})
-    assert (settings.sync, settings.remote, settings.sync_interval) == (True, "", 60.0)
-    assert settings.check_secrets
-    off = Settings.from_environ({"AIAML_ENABLE_SYNC": "False", "AIAML_CHECK_SECRETS": "0"})
-    assert (off.sync, off.check_secrets) == (False, False)
-
-
-@pytest.mark.parametrize(
-    ("variable", "value"),
-    [
-        ("AIAML_ENABLE_SYNC", "maybe"),
-        ("AIAML_CHECK_SECRETS", "2"),
-        ("AIAML_SYNC_INTERVAL", "soon"),
-        ("AIAML_SYNC_INTERVAL", "0"),
-        ("AIAML_SYNC_INTERVAL", "nan"),
-    ],
-)
-def test_a_setting_that_cannot_be_used_is_refused(variable: str, value: str) -> None:
-    """A wrong value ends the start with a sentence that names the variable."""
-    with pytest.raises(InvalidSetting, match=variable):
-        Settings.from_environ({variable: value})
-
-
-UNUSABLE = (
-    "ext::sh -c touch% OWNED",
-    "EXT::sh",
-    "foo::https://example.org",
-    "ftp://ada:hunter2@example.org/x",
-    "--upload-pack=touch OWNED",
-    "https://example.org/x\ny",
-    " /path",
-    "https://example.org/x ",
-)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("value", UNUSABLE)
-def test_an_address_that_cannot_be_used_keeps_no_memory_away(value: str, tmp_path: Path) -> None:
-    """The server serves and commits; its log, the status and doctor say what is wrong."""
-    base = tmp_path / "base"
-    wrong = {"AIAML_GITHUB_REMOTE": value, "AIAML_ENABLE_SYNC": "true", "HOME": str(tmp_path)}
-    with Client(base, environ={**wrong, **CLEAN}) as client:
-        assert client.remember("Marco's dog")["memory_id"]
-        assert len(client.call("think", keywords=["dog"])) == 1
-        wait_until(lambda: Status.read(base).problem and "AIAML_GITHUB_REMOTE" in client.log())
-    status = Status.read(base)
-    assert status.problem_kind == "address"
-    assert "AIAML_GITHUB_REMOTE" in str(status.problem)
-    assert status.last_commit
-    told = client.log() + (base / ".sync-status.json").read_text() + value_of("status", base, wrong)
-    told += value_of("doctor --offline settings remote", base, wrong)
-    assert told.count("AIAML_GITHUB_REMOTE") >= 4
-    assert "hunter2" not in told
-    assert list(tmp_path.rglob("OWNED")) == []
-    assert value_of("list", base, wrong).count("dog") == 1
-
-
-def value_of(line: str, base: Path, environ: Mapping[str, str]) -> str:
-    """Return what a verb prints."""
-    done = subprocess.run(
-        [*SERVER, *line.split()],
-        env={**os.environ, **CLEAN, **environ, "AIAML_MEMORY_DIR": str(base)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    return done.stdout + done.stderr
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        "https://github.com/ada/memories.git",
-        "https://ada:token@example.org/memories",
-        "git@github.com:ada/memories.git",
-        "ssh://git@example.org:2222/memories",
-        "file:///srv/memories.git",
-        "/srv/memories.git",
-        "~/memories.git",
-        "C:\\memories",
-    ],
-)
-def test_a_remote_can_be_any_url_of_git_or_a_path(value: str) -> None:
-    """What git can fetch from without running anything is taken, and kept out of sight."""
-    settings = Settings.from_environ({"AIAML_GITHUB_REMOTE": value})
-    assert settings.remote == value
-    assert settings.remote_error is None
-    assert value not in repr(settings)
-
-
-def test_nothing_of_sync_shows_a_password(tmp_path: Path) -> None:
-    """A refused address is not repeated: it may hold a password."""
-    settings = Settings.from_environ({"AIAML_GITHUB_REMOTE": "ftp://ada:hunter2@example.org"})
-    assert "AIAML_GITHUB_REMOTE is of the kind 'ftp'" in str(settings.remote_error)
-    assert "hunter2" not in f"{settings.remote_error}{settings}"
-    assert Status.read(tmp_path) == Status()
-
-
-@pytest.mark.parametrize("address", ['a"b\\c', "https://me:p%40ss@example.org/x.git", "~/m", "h:é"])
-def test_the_address_last_used_is_known(tmp_path: Path, address: str) -> None:
-    """A person's shell need not repeat what a client told its servers."""
-    assert remembered(tmp_path) == ""
-    directory = tmp_path / ".git" / "aiaml"
-    directory.mkdir(parents=True)
-    (directory / "remote").write_text(section(address), encoding="utf-8")
-    assert remembered(tmp_path) == ""  # it may have come with the directory
-    remember(tmp_path, address)
-    assert remembered(tmp_path) == address
-    assert (
-        git(tmp_path, "config", "--file", str(directory / "remote"), "remote.origin.url") == address
-    )
-
-
-def test_what_a_git_that_died_has_left_is_removed(alone: Machine) -> None:
-    """Once it is old, so that no git at work can have it; nothing else is."""
-    alone.remember("first")
-    alone.synced()
-    directory = alone.base / ".git"
-    names = [
-        "HEAD.lock", "fast_import_crash_1", "refs/heads/x.lock", "aiaml/y.lock",
-        "objects/pack/tmp_pack_1", "objects/pack/sub/tmp_idx_2",
-    ]  # fmt: skip
-    others = ["refs/heads/x", "aiaml/tmp_z", "objects/pack/y.lock", "sub/HEAD.lock", "tmp_here"]
-    head = (directory / "refs" / "heads" / "main").read_bytes()
-    for name in (*names, *others):
-        (directory / name).parent.mkdir(exist_ok=True)
-        (directory / name).write_bytes(head)
-    fresh = directory / "config.lock"
-    fresh.touch()
-    for name in (*names, *others):
-        os.utime(directory / name, (time.time() - 3 * 86_400,) * 2)
-    alone.restart()
-    alone.sync()
-    assert [name for name in names if (directory / name).exists()] == []
-    assert all((directory / name).exists() for name in others)
-    assert fresh.exists()
-
-
-# --- what it costs ------------------------------------------------------------------------------
-
-
-def test_git_runs_seldom(alone: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each run is a thirtieth of what `aiaml remember` takes."""
-    ran: list[str] = []
-
-    def counted(self: Git, verb: str, *words: str, **rest: Any) -> bytes:
-        ran.append(verb)
-        return plainly(self, verb, *words, **rest)
-
-    plainly = Git.run
-    monkeypatch.setattr(Git, "run", counted)
-    for content in ("first", "second"):
-        alone.remember(content)
-        ran.clear()
-        once(alone.settings, local=True)
-    assert sorted(ran) == ["config", "fast-import", "ls-tree"]
-    ran.clear()
-    assert survey(alone.settings).problem is None
-    assert ran == ["version", "ls-tree"]
-
-
-def test_a_ref_is_found_wherever_git_keeps_it(tmp_path: Path) -> None:
-    """In a file of its own, packed with the others, packed and then changed, or nowhere."""
-    git(tmp_path, "init", "--quiet", "--initial-branch=main")
-    as_person(tmp_path, "commit", "--quiet", "--allow-empty", "--message=one")
-    one = git(tmp_path, "rev-parse", "HEAD")
-    own = tmp_path / ".git"
-
-    def named(ref: str) -> str:
-        return name_of(Git(tmp_path), own, ref)
-
-    git(tmp_path, "update-ref", "refs/aiaml/joining", one)
-    assert named("refs/aiaml/joining") == one
-    git(tmp_path, "pack-refs", "--all")
-    assert not (own / "refs" / "aiaml" / "joining").exists()
-    assert named("refs/aiaml/joining") == named("refs/heads/main^{commit}") == named("HEAD") == one
-    assert named("refs/aiaml/join") == named("refs/heads/aiaml^{commit}") == ""
-    git(tmp_path, "update-ref", "-d", "refs/aiaml/joining")
-    assert named("refs/aiaml/joining") == ""
-    (own / "packed-refs").unlink()
-    assert named("refs/heads/main") == named("HEAD") == ""
+def test_git_of_the_person_works_in_the_repository(tmp_path: Path) -> None:
+    """Log and clone work; what needs a work tree is refused by git itself."""
+    machine = Machine(tmp_path / "base")
+    machine.remember("one")
+    machine.synced()
+    assert "Add memory" in git(machine.base, "log", "--format=%s")
+    git(machine.base, "clone", "--quiet", str(machine.base), str(tmp_path / "clone"))
+    assert [*(tmp_path / "clone" / "files").iterdir()]
+    for words in (["status"], ["add", "-A"], ["checkout", "main"], ["stash"], ["clean", "-fd"]):
+        done = subprocess.run(["git", *words], cwd=machine.base, capture_output=True, text=True)  # noqa: PLW1510
+        assert done.returncode != 0
+        assert "work tree" in done.stderr

@@ -25,10 +25,9 @@ from pathlib import Path
 import pytest
 
 from aiaml_server.errors import StoreError
-from aiaml_server.format.memory import parse
-from aiaml_server.sync import commit, repository
-from aiaml_server.sync.forgetting.erasure import erased
-from aiaml_server.sync.status import Missing
+from aiaml_server.sync import worktree
+from aiaml_server.sync.purge import load_list
+from aiaml_server.sync.repository import Repository
 from machine import Machine, bare, content_of, git, settle
 
 RUNS = 20
@@ -110,7 +109,7 @@ class World:
             edited = TOKEN.sub(self.token(before).encode(), before)
             self.living -= set(TOKEN.findall(edited))
             path.write_bytes(edited)
-            machine.rounds.run(last=True)
+            machine.commit()
             if path.exists() and path.read_bytes() == edited:
                 path.write_bytes(before)
             self.remember(machine)
@@ -127,13 +126,13 @@ class World:
         if not path:
             return
         tokens = set(TOKEN.findall(path.read_bytes()))
-        marks = machine.marks(path.name, parse(path.read_text(encoding="utf-8")).id)
-        machine.rounds._erase = marks
+        sums = machine.sums(path.name)
+        machine.purge_sums = sums
         if self.random.random() < 0.5:
             self.kill(machine)
         else:
             machine.sync()
-        if marks <= erased(machine.repository):
+        if sums <= load_list(Repository(machine.base)).sums:
             self.erased.add(path.name)
             self.doomed |= {self.origin[each] for each in tokens}
             self.living = {each for each in self.living if self.origin[each] not in self.doomed}
@@ -225,15 +224,14 @@ class World:
 
     def lose_record(self, machine: Machine) -> None:
         """What sync noted for itself is deleted, and some files with it."""
-        for seen in machine.base.glob(".index/*/seen"):
-            seen.unlink()
+        (machine.repository / "aiaml" / "last-sync.json").unlink(missing_ok=True)
         for path in self.files(machine).glob("*.md"):
             if self.random.random() < 0.3:
                 path.unlink()
 
     def clone(self, machine: Machine) -> None:
         """A person clones the remote anew, and the checkout breaks off."""
-        if machine.sync().problem or machine.sync().ahead:
+        if machine.sync().problem or machine.sync().unsent:
             return
         machine.base.rename(self.place())
         git(
@@ -246,7 +244,7 @@ class World:
     def sweep(self, machine: Machine) -> None:
         """So much is deleted in place that it is held, until somebody says what is meant."""
         paths = list(self.files(machine).glob("*.md"))
-        if len(paths) <= commit._MANY:
+        if len(paths) <= worktree.MANY_DELETIONS:
             return
         before = {path: path.read_bytes() for path in paths}
         for path in paths:
@@ -267,8 +265,7 @@ class World:
 
     def committed(self, machine: Machine) -> bool:
         """Have a machine commit what it has; say whether it could."""
-        machine.rounds.run(last=True)
-        return machine.rounds.problem is None
+        return machine.commit()
 
     def disaster(self, machine: Machine) -> None:
         """Something befalls a disk, all of whose memories are in git."""
@@ -310,15 +307,13 @@ class World:
                 self.come_back(machine)
             if not (machine.base / "files").exists():
                 self.files(machine).mkdir(parents=True)
-        time.sleep(repository._STALE_SECONDS)
         for machine in self.machines:
             machine.synced()
-            word: Missing = "bring back"
+            machine.on_deleted = "restore"
             if machine not in self.swept and self.random.random() < 0.5:
-                word = "forget"
-            machine.rounds._missing = word
+                machine.on_deleted = "delete"
             machine.synced()
-            machine.rounds._missing = ""
+            machine.on_deleted = ""
         for machine in self.machines:
             machine.synced()
             for name in self.erased:  # an old backup may have brought it back, to this disk alone
@@ -330,6 +325,8 @@ class World:
         first = self.machines[0].files
         for machine in self.machines[1:]:
             assert machine.files == first
+        if not first and not git(self.remote, "branch", "--list", "main"):
+            return  # nobody has ever remembered anything for long enough
         assert content_of(self.remote) == first
         assert self.erased.isdisjoint(first)
         for directory in (*(machine.repository for machine in self.machines), self.remote):
@@ -381,10 +378,9 @@ def run(seed: int) -> None:
 
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A git that was killed in this test need not be waited for as long as a real one."""
-    monkeypatch.setattr(repository, "_STALE_SECONDS", 0.5)
-    monkeypatch.setattr(commit, "_MANY", MANY)
+def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A world has few memories, so fewer deletions are many."""
+    monkeypatch.setattr(worktree, "MANY_DELETIONS", MANY)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # fork, with threads that wait
@@ -404,8 +400,7 @@ def test_machines_at_random_end_with_the_same_memories(_number: int) -> None:
 
 if __name__ == "__main__":
     logging.disable()
-    repository._STALE_SECONDS = 0.5
-    commit._MANY = MANY
+    worktree.MANY_DELETIONS = MANY
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     first = int(sys.argv[2]) if len(sys.argv) > 2 else secrets.randbelow(2**32)
     print(f"{count} runs, seeds from {first}", flush=True)  # noqa: T201

@@ -110,7 +110,7 @@ class Play:
             edited = TOKEN.sub(self.token().encode(), before)
             self.living -= set(TOKEN.findall(edited))
             path.write_bytes(edited)
-            machine.rounds.run(last=True)
+            machine.commit()
             if path.exists() and path.read_bytes() == edited:
                 path.write_bytes(before)
             if (machine.base / ".git").exists():  # which may have written it, for all that is known

@@ -22,7 +22,6 @@ from aiaml_server.format.memory import format as format_of
 from aiaml_server.identity import cache_directory
 from aiaml_server.storage import derived
 from aiaml_server.storage.derived import folder, key, key_file
-from aiaml_server.sync import seen
 from client import Client
 from machine import Machine
 from printed import completed, inherited
@@ -222,29 +221,6 @@ def test_nothing_is_kept_for_a_user_that_the_system_does_not_know() -> None:
             return str(error)
 
     assert "there is no home directory" in as_user(STRANGER, sought)
-
-
-@posix
-def test_deletion_is_known_to_the_process_that_saw_the_file(tmp_path: Path, state: Path) -> None:
-    """Sync's record is not kept: what is deleted while nobody looks comes back, and only that."""
-    state.parent.parent.mkdir(parents=True)
-    state.parent.write_text("in the way")
-    machine = Machine(tmp_path / "base", "")
-    kept, gone = machine.remember("kept"), machine.remember("gone")
-    machine.synced()
-    (machine.base / "files" / kept.file_name).unlink()
-    machine.bank.forget({gone.file_name: machine.bank.text(gone.file_name)})
-    machine.synced()
-    assert [*machine.files] == []
-    again = machine.remember("again")
-    machine.synced()
-    seen._in_memory.cache_clear()  # another process
-    (machine.base / "files" / again.file_name).unlink()
-    machine.restart()
-    machine.synced()
-    assert [*machine.files] == [again.file_name]
-    assert not (machine.base / ".index").exists()
-    machine.bank.close()
 
 
 # --- the folder -----------------------------------------------------------------------------------

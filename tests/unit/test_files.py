@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -34,9 +33,8 @@ from aiaml_server.files import (
 )
 from aiaml_server.storage.derived import folder
 from aiaml_server.sync import Status
-from aiaml_server.sync.address import remembered
 from client import NOTE, SERVER, Client
-from machine import CLEAN, Machine, git
+from machine import CLEAN, Machine
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
 root = pytest.mark.skipif(
@@ -183,74 +181,13 @@ def test_memory_works_whatever_has_our_names(
     assert [hit.id for hit in machine.bank.think(["new"])] == [memory.id]
     assert machine.bank.recall([memory.id]) == {memory.id: [memory]}
     status = machine.sync()
-    problem = machine.rounds.problem or ""
+    problem = status.problem or ""
     machine.bank.close()
     if place == ".sync.lock" and kind is not other_name:  # who cannot lock may not commit
         assert f"{base / place} is " in str(problem)
     else:
         assert (problem, status.problem) == ("", None)
         assert any(memory.id in subject for subject in machine.messages())
-
-
-BESIDE_GIT = [
-    ".git/aiaml",
-    ".git/aiaml/config",
-    ".git/aiaml/remote",
-    ".git/aiaml/seen",
-    ".git/aiaml/seen-journal",
-    ".git/info/exclude",
-    ".git/info/attributes",
-]
-
-
-@pytest.mark.gate_cases(9)
-@posix
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize("place", BESIDE_GIT)
-@kinds
-def test_sync_reaches_nothing_through_what_is_beside_git(
-    base: Path, canary: Path, remote: Path, place: str, kind: Callable[[Path, Path], None]
-) -> None:
-    """What is ours below `.git` is checked like the rest; sync goes on, or says what is there."""
-    first = Machine(base, remote)
-    first.synced()
-    plant(base, place, kind, canary)
-    machine = Machine(base, remote)
-    memory = machine.remember("new")
-    machine.sync()
-    problem = machine.rounds.problem.sentence if machine.rounds.problem else ""
-    assert remembered(base) in (str(remote), "")
-    assert machine.bank.recall([memory.id]) == {memory.id: [memory]}
-    if problem:
-        assert f"{base / place} is " in problem, problem
-    else:
-        assert f"files/{memory.file_name}" in git(remote, "ls-tree", "-r", "--name-only", "main")
-
-
-@pytest.mark.gate_cases(9)
-@posix
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize("place", [".git.new", ".gitignore", ".gitattributes"])
-@kinds
-def test_a_repository_is_made_here_and_not_elsewhere(
-    tmp_path: Path, canary: Path, place: str, kind: Callable[[Path, Path], None]
-) -> None:
-    """The name that it has at first may lead to a person's own repository."""
-    git(canary, "init", "--quiet")
-    before = state(canary)
-    base = tmp_path / "base"
-    base.mkdir()
-    plant(base, place, kind, canary)
-    machine = Machine(base)
-    memory = machine.remember("new")
-    machine.sync()
-    if problem := machine.rounds.problem:  # git would wait for it, or it may name memories
-        assert f"{base / place} is " in problem.sentence
-        assert kind in (pipe, link_to_endless) or place == ".gitignore"
-    else:
-        assert any(memory.id in subject for subject in machine.messages())
-    assert state(canary) == before
-    shutil.rmtree(canary / ".git")
 
 
 @pytest.mark.slow
@@ -424,7 +361,7 @@ def test_a_status_that_is_not_ours_is_none(tmp_path: Path, canary: Path) -> None
         kind(tmp_path / ".sync-status.json", canary)
         assert Status.read(tmp_path) == Status()
         with suppress(OSError):
-            Status(ahead=1).write(tmp_path)
+            Status(unsent=1).write(tmp_path)
         remove_own(tmp_path / ".sync-status.json")
-    Status(ahead=1).write(tmp_path)
-    assert Status.read(tmp_path).ahead == 1
+    Status(unsent=1).write(tmp_path)
+    assert Status.read(tmp_path).unsent == 1

@@ -57,7 +57,7 @@ def test_only_network_commands_may_use_a_protocol(plant: Callable[[str], Git]) -
     """A local command cannot fetch what a partial clone lacks."""
     git = plant("echo $GIT_ALLOW_PROTOCOL")
     assert git.run("status") == b"\n"
-    assert git.run("fetch") == b"https:http:ssh:git:file\n"
+    assert git.run("fetch") == b"https:http:ssh:git:file:gcrypt\n"
 
 
 def test_hanging_command_is_killed_with_its_children(

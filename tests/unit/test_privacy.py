@@ -83,7 +83,7 @@ def test_all_that_git_makes_for_us_is_private_under_any_umask(open_place: Path) 
     os.umask(0)
     used(Machine(base, bare(open_place / "remote")))
     made = set(base.rglob("*")) - before
-    assert (base / ".aiaml.git" / "aiaml" / "refs" / "aiaml" / "remote") in made
+    assert (base / ".aiaml.git" / "aiaml" / "last-sync.json") in made
     assert [str(each) for each in made if each.lstat().st_mode & 0o077] == []
 
 

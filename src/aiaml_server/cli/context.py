@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.settings import MEMORY_DIR, Settings
-from aiaml_server.sync import with_remote_in_use
 from aiaml_server.terminal import notify
 
 if TYPE_CHECKING:
@@ -23,13 +22,10 @@ REMOTE = "AIAML_GITHUB_REMOTE"
 def settings() -> Settings:
     """Return the settings of the environment.
 
-    A client may have told its servers of a remote that a person's shell does not know of. So where
-    the variable is not set here, the address that was last used holds, as long as it is in use.
-
     Raises:
         InvalidSetting: a variable cannot be used.
     """
-    return with_remote_in_use(Settings.from_environ(os.environ), os.environ)
+    return Settings.from_environ(os.environ)
 
 
 def use_directory(path: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Annotated, Any, cast
 
 from pydantic import Field
@@ -16,7 +15,6 @@ from aiaml_server.format.memory import Memory
 from aiaml_server.format.scorer import WANTED as KEYWORDS_RULE
 from aiaml_server.format.scorer import clean
 from aiaml_server.settings import Settings
-from aiaml_server.storage.chosen import chosen_remote
 from aiaml_server.toolset import INTERNAL_ERROR, Answer, Tool, Toolset
 
 # --- shapes -----------------------------------------------------------------------------------
@@ -166,8 +164,6 @@ MEMORY_IDS_RULE = 'a list of ids that think found, such as ["a1b2c3d4"]'
 def build(values: Mapping[str, Any]) -> Toolset:
     """Return the default toolset, from its settings by variable."""
     settings = Settings.from_values(values)
-    if settings.sync and not settings.remote:
-        settings = replace(settings, remote=chosen_remote(settings.base))
     return toolset(settings)
 
 

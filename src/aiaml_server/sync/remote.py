@@ -1,363 +1,240 @@
-"""The other end: asked for what it has, and given what it lacks.
-
-It is spoken to from a small bare repository of our own inside `.git`, which shares the objects.
-So nothing that the base directory's repository has configured (it may come from elsewhere: an ssh
-command, a credential helper, another address) takes effect, nothing of it is changed, and the
-address with the password that it may hold is in one private file and on no command line of ours.
-"""
+"""The remote repository: its address, fetch and push, and what may be in it."""
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import unquote
 
-from aiaml_server.files import check_own, make_own_directory, read_own, replace_atomic
-from aiaml_server.sync.address import path_of, remember, section
-from aiaml_server.sync.command import Git, GitFailed, dying_with_us, ssh_command
-from aiaml_server.sync.pace import CALL_SECONDS, Pace
-from aiaml_server.sync.problem import problem_of
-from aiaml_server.sync.reading import MAIN, name_of
-from aiaml_server.sync.repository import REMOTE, Repository
-from aiaml_server.sync.trees import check_size
+from aiaml_server.errors import InvalidSetting
+from aiaml_server.files import check_own, read_own, replace_atomic
+from aiaml_server.git import Git, GitFailed
+from aiaml_server.identity import is_trusted
+from aiaml_server.settings import Settings, remote_problem
+from aiaml_server.sync.merge import is_memory_path
+from aiaml_server.sync.purge import PURGE_FILE
+from aiaml_server.sync.repository import FETCHED, MAIN, ORIGIN, Repository, locate, open_repository
+from aiaml_server.sync.status import Problem, SyncError
 
-_FIRST = 10.0  # times as long, for all that there is
-_HELPER_SECONDS = 7.0  # for a credential helper at first; more after each failure, like the call
+LOGIN = "login"
+CALL_SECONDS = 120.0
+_TRY_SECONDS = 15.0
+FIRST_CALL_SECONDS = 1800.0  # for everything that there is
+_MAX_BYTES = 1024 * 1024
+_URL = re.compile(r'(?m)^\turl = "?(.*?)"?$')
+# What a host's web page puts into a new repository. It stays in git and is never written to disk.
+_HARMLESS = re.compile(r"\.gitignore|\.gitattributes|README(\.\w+)?|LICENSE(\.\w+)?", re.IGNORECASE)
+_OUTRUN = (
+    "fetch first|non-fast-forward|failed to update ref|cannot lock ref|incorrect old value"
+    "|failed to lock|stale info|already exists"
+)
+# A remote on a disk is not more trusted than one on a network: it runs nothing of its own.
+_LOCAL_RECEIVE_PACK = (
+    "git -c core.hooksPath=/dev/null -c core.alternateRefsCommand=true"
+    " -c receive.denyCurrentBranch=refuse receive-pack"
+)
+_CREDENTIAL_HELPER = (
+    "!f() { test \"$1\" != get || printf 'username=%s\\npassword=%s\\n'"
+    ' "$AIAML_GIT_USER" "$AIAML_GIT_PASSWORD"; }; f'
+)
+
+
+class Outrun(Exception):  # noqa: N818
+    """Another computer has pushed first. What it pushed is to be fetched and merged."""
+
+
+class Login(NamedTuple):
+    """The user and password in an address; empty strings for none."""
+
+    user: str = ""
+    password: str = ""
 
 
 class Remote:
-    """The remote at `url`, as seen from `repository`.
+    """The remote of a repository."""
 
-    Attributes:
-        was_another: whether the one before it had another address.
-    """
-
-    def __init__(
-        self,
-        repository: Repository,
-        url: str,
-        meanwhile: Callable[[], object],
-        pace: Pace,
-    ) -> None:
-        self._repository = repository
-        self._url = os.path.expanduser(url) if url.startswith("~") else url  # noqa: PTH111
-        self._meanwhile = meanwhile
-        self.git = Git(repository.base)
-        self.git.secrets = _credentials(self._url)
-        self.git.prefix = dying_with_us()
-        self._receiving: list[str] = []  # options of a push
-        self._pace = pace
-        self.was_another = False
-
-    def prepare(self) -> None:
-        """Set up the repository of our own."""
-        directory = self._repository.directory / "aiaml"
-        for each in (directory.parent, directory, directory / "refs", directory / "objects"):
-            make_own_directory(each)
-        sha256 = len(self._repository.head()) > 40
-        address, who = _apart(self._url)
-        config = (_SHA256 if sha256 else _SHA1) + _CHECKED + section(address, f"+{MAIN}:{REMOTE}")
-        if who:
-            self.git.variables |= {_USER: who[0], _PASSWORD: who[1]}
-            config += _HELPER
-        _have(directory / "config", config)
-        was_another = _have(directory / "remote", section(self._url))
-        remember(self._repository.base, self._url)
-        _have(directory / "HEAD", f"ref: {MAIN}\n")
-        variables = self.git.variables
-        if variables.get("GIT_DIR") == str(directory):
-            return
-        variables["GIT_DIR"] = variables["GIT_COMMON_DIR"] = str(directory)
-        variables["GIT_OBJECT_DIRECTORY"] = str(self._repository.directory / "objects")
-        if was_another and self._known():  # what was seen at another address
-            self.git.run("update-ref", "-d", REMOTE)
-            self._repository.git.run("update-ref", "-d", REMOTE)
-            self.was_another = True
-        persons = self._repository.configured("system", "global")
-        configured = variables.get("GIT_SSH_COMMAND") or persons.get("core.sshcommand", "")
-        if configured or "GIT_SSH" not in variables:
-            variables["GIT_SSH_COMMAND"] = ssh_command(configured)
-        self._receiving = self._receive_pack() if persons.get("core.hookspath") else []
-
-    def fetch(self) -> tuple[str, bool]:
-        """Return the commit that the remote has, once it is here too, and whether it is on main.
-
-        Where there is no main yet, it is that of the remote's own default branch. Empty where there
-        is none.
-
-        Raises:
-            GitFailed: it cannot be reached.
-        """
-        known = self._known()
-        if known:  # main is fetched without asking first what there is: one connection
-            try:
-                self._fetch(MAIN, self._pace.call)
-            except GitFailed as error:
-                if "couldn't find remote ref" not in error.output:
-                    raise
-            else:
-                if theirs := self._known():
-                    self._check(theirs, known)
-                    return theirs, True
-        refs = self.refs()
-        branch = joined_branch(refs)
-        if not branch:
-            return "", False
-        theirs = refs[branch]
-        if theirs != known:
-            self._fetch(branch, self._pace.call * (1.0 if known else _FIRST))
-            theirs = self._known()
-            self._check(theirs, known)
-        return theirs, branch == MAIN
-
-    def _check(self, theirs: str, known: str) -> None:
-        """See that what was fetched can be looked through, or forget it."""
-        if theirs in ("", known):
-            return
-        try:
-            check_size(self.git, theirs)
-        except GitFailed:
-            self.git.run("update-ref", "-d", REMOTE)
-            raise
-
-    def record(self) -> None:
-        """Have the repository know what the remote was last seen to have."""
-        theirs = self._known()
-        if theirs and theirs != self._repository.name_of(REMOTE):
-            self._repository.git.run("update-ref", REMOTE, theirs)
-
-    def _fetch(self, branch: str, seconds: float) -> None:
-        words = ("--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
-        self._call("fetch", *words, "origin", f"+{branch}:{REMOTE}", seconds=seconds)
-
-    def push(self, commit: str, instead_of: str = "") -> None:
-        """Make the remote's main the given commit, if that holds all that is there.
-
-        What is too large for a web server's limit goes in pieces, which end with a commit each.
+    def __init__(self, repository: Repository, address: str) -> None:
+        """Let the repository have this remote.
 
         Args:
-            commit: what it is to be.
-            instead_of: what it must be for that, where its history is not that of `commit`.
+            repository: the repository.
+            address: where the remote is; a password in it is used and not stored.
+        """
+        self._repository = repository
+        self.address, login = split_login(address)
+        if not login.password:
+            login = Login(*repository.read_note(LOGIN).decode().split("\n")[:2])
+        if login.password:
+            repository.git.variables |= {
+                "AIAML_GIT_USER": login.user,
+                "AIAML_GIT_PASSWORD": login.password,
+                "GIT_CONFIG_COUNT": "2",
+                "GIT_CONFIG_KEY_0": "credential.helper",
+                "GIT_CONFIG_VALUE_0": "",
+                "GIT_CONFIG_KEY_1": "credential.helper",
+                "GIT_CONFIG_VALUE_1": _CREDENTIAL_HELPER,
+            }
+        if configured_address(repository.directory) != self.address:
+            repository.git.run("config", "remote.origin.url", self.address)
+            repository.point(ORIGIN, "")
+
+    def fetch(self) -> str:
+        """Fetch the branch main and return its newest commit; an empty string if there is none.
 
         Raises:
-            GitFailed: it cannot be reached, or refuses.
+            GitFailed: the remote cannot be reached or read.
+            SyncError: it holds something other than memories.
         """
+        known = self._repository.resolve(ORIGIN)[0]
+        self.download(CALL_SECONDS if known else FIRST_CALL_SECONDS)
+        theirs = self._repository.resolve(FETCHED)[0]
+        if theirs != known:
+            self._check_contents(theirs)
+            self._repository.point(ORIGIN, theirs)
+        return theirs
+
+    def download(self, seconds: float = CALL_SECONDS) -> None:
+        """Fetch the branch main without looking at what came."""
+        words = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", "origin")
         try:
-            words = ["--porcelain", "--no-verify", "--recurse-submodules=no", *self._receiving]
-            if instead_of:
-                words.append(f"--force-with-lease={MAIN}:{instead_of}")
-            self._call("push", *words, "origin", f"{commit}:{MAIN}")
+            self._repository.git.run("fetch", *words, f"+{MAIN}:{FETCHED}", seconds=seconds)
         except GitFailed as error:
-            commits = self._commits_up_to(commit, instead_of)
-            if problem_of(error).kind != "too-large" or len(commits) < 2:
+            if "couldn't find remote ref" not in error.output.lower():
                 raise
-            middle = len(commits) // 2
-            self.push(commits[middle - 1], instead_of)
-            self.push(commit)
+            self._check_no_branches()
+            self._repository.point(FETCHED, "")
 
-    def _commits_up_to(self, commit: str, instead_of: str) -> list[str]:
-        """Return the commits that lead from what the remote has to this one."""
-        known = "" if instead_of else self._known()
-        words = ("--ancestry-path", f"^{known}") if known else ()
-        found = self._repository.git.run("rev-list", "--reverse", "--first-parent", *words, commit)
-        return found.decode().split()
+    def _check_no_branches(self) -> None:
+        output = self._repository.git.run(
+            "ls-remote", "--heads", "origin", seconds=CALL_SECONDS
+        ).decode("utf-8", "replace")
+        if branches := re.findall(r"refs/heads/(\S+)", output):
+            raise _not_empty(f"the branch {branches[0]}")
 
-    def _receive_pack(self) -> list[str]:
-        """Say how a remote on this machine is to receive: by its own hooks, not the person's.
+    def _check_contents(self, commit: str) -> None:
+        for mode, _, path in self._repository.entries(commit):
+            is_file = mode in ("100644", "100755")
+            is_known = is_memory_path(path) or path == PURGE_FILE or _HARMLESS.fullmatch(path)
+            if not (is_file and is_known):
+                raise _not_empty(path)
 
-        git does not let our options reach the git at the other end, so that one would run what the
-        person's `core.hooksPath` names.
-        """
-        try:
-            address = self.git.run("ls-remote", "--get-url", "origin").decode().strip()
-        except GitFailed:
-            return []
-        here = Path(address).is_absolute() or address.startswith("file:") or ":" not in address
-        # It is relative to the remote repository, where hooks of a push are run.
-        return [f"--receive-pack={_RECEIVE_PACK}"] if here else []
+    def push(self, commit: str, replaced: str = "") -> None:
+        """Let the remote's main be a commit that holds all that is there.
 
-    def refs(self) -> dict[str, str]:
-        """Return the branches that the remote has, and as "ref: HEAD" the name of its default.
-
-        Nothing is fetched.
+        Args:
+            commit: the commit.
+            replaced: the remote's commit, if the history of `commit` does not hold it.
 
         Raises:
-            GitFailed: it cannot be reached.
+            Outrun: another computer was faster.
+            GitFailed: the remote cannot be reached, or refuses.
         """
-        lines = self._call("ls-remote", "--symref", "origin", "HEAD", "refs/heads/*").decode()
-        refs = {}
-        for value, name in (line.split("\t") for line in lines.splitlines() if "\t" in line):
-            if value.startswith("ref: "):
-                refs["ref: HEAD"] = value.removeprefix("ref: ")
-            else:
-                refs[name] = value
-        return refs
-
-    def look(self, branch: str, seconds: float) -> tuple[list[bytes], str, int]:
-        """Return the paths in a branch; by whom its newest commit is; and when that was made.
-
-        That is in seconds since 1970. Nothing of files is fetched where the other end can do so.
-
-        Raises:
-            GitFailed: it cannot be reached, or looked into.
-        """
-        words = ("--quiet", "--no-tags", "--depth=1", "--filter=blob:none")
-        self._call("fetch", *words, "origin", f"+{branch}:{REMOTE}", seconds=seconds)
-        check_size(self.git, REMOTE)
-        listed = self.git.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", REMOTE)
-        said = os.fsdecode(self.git.run("log", "-1", "--format=%ct %an", REMOTE, "--"))
-        time_, _, author = said.strip().partition(" ")
-        return listed.split(b"\0")[:-1], author, int(time_)
-
-    def make(self) -> None:
-        """Have the other computer make a bare repository where it has nothing, by ssh.
-
-        Raises:
-            GitFailed: it does not run what we say (a host like GitHub), or there is something else.
-        """
-        self._call("ls-remote", f"--upload-pack={_MADE_FIRST}", "origin")
-
-    def _known(self) -> str:
-        place = self._repository.directory / "aiaml"
+        words = ["--porcelain", "--no-verify"]
+        if replaced:
+            words.append(f"--force-with-lease={MAIN}:{replaced}")
+        if is_local(self.address):
+            words.append(f"--receive-pack={_LOCAL_RECEIVE_PACK}")
         try:
-            return name_of(self.git, place, REMOTE)
-        except GitFailed:
-            return ""
-
-    def _call(self, verb: str, *words: str, seconds: float = 0.0) -> bytes:
-        trace = self._repository.directory / "aiaml" / "trace"
-        web = self._url.lower().startswith(("http:", "https:"))
-        patience = _HELPER_SECONDS * self._pace.call / CALL_SECONDS
-        started = time.monotonic()
-
-        def meanwhile() -> None:
-            if web and time.monotonic() - started > patience and _helper_waits(trace):
-                raise GitFailed(verb, f"the credential helper did not answer for {patience:g} s")
-            self._meanwhile()
-
-        trace.unlink(missing_ok=True)
-        try:
-            return self.git.run(
-                verb,
-                *words,
-                seconds=seconds or self._pace.call,
-                meanwhile=meanwhile,
-                variables={"GIT_TRACE2_EVENT": str(trace)} if web else {},
+            self._repository.git.run(
+                "push", *words, "origin", f"{commit}:{MAIN}", seconds=FIRST_CALL_SECONDS
             )
         except GitFailed as error:
-            path = path_of(self._url, self._repository.base)
-            with suppress(OSError):
-                if path and not path.exists():
-                    raise GitFailed(verb, f"fatal: nothing is at {path}") from error
+            is_late = "stale info" if replaced else _OUTRUN
+            if re.search(is_late, error.output):
+                raise Outrun from error
             raise
-        finally:
-            with suppress(OSError):
-                trace.unlink(missing_ok=True)
+        self._repository.point(ORIGIN, commit)
 
 
-def joined_branch(refs: Mapping[str, str]) -> str:
-    """Return the branch that ours is joined with, by what `Remote.refs` says; empty for none."""
-    branch = MAIN if MAIN in refs else refs.get("ref: HEAD", "")
-    return branch if branch in refs else ""
+def _not_empty(what: str) -> SyncError:
+    sentence = f"the remote repository holds something other than memories: {what}"
+    remedy = "Make an empty private repository for the memories, and use its address."
+    return SyncError(Problem("not-empty", sentence, remedy))
 
 
-def _helper_waits(trace: Path) -> bool:
-    """Whether a credential helper was started and has not ended, by what git notes meanwhile.
+def split_login(address: str) -> tuple[str, Login]:
+    """Split an address into one without a password and the login that it holds."""
+    found = re.fullmatch(r"(\w+://)([^/@:]*):([^/@]*)@(.*)", address)
+    if not found:
+        return address, Login()
+    scheme, user, password, rest = found.groups()
+    kept_user = f"{user}@" if scheme.lower() == "ssh://" else ""
+    return f"{scheme}{kept_user}{rest}", Login(unquote(user), unquote(password))
 
-    A helper is started by a shell, with what it is asked as the last word (gitcredentials(7)).
+
+def is_local(address: str) -> bool:
+    """Return whether an address is a path on this computer."""
+    return address.startswith("file:") or not re.match(r"\w[\w.+-]*://|[^/\\:]{2,}:", address)
+
+
+def configured_address(directory: Path) -> str:
+    """Return the address in a repository's configuration; an empty string for none."""
+    config = directory / "config"
+    if not check_own(config):
+        return ""
+    found = _URL.search(read_own(config, _MAX_BYTES).decode("utf-8", "replace"))
+    return found[1].replace('\\"', '"').replace("\\\\", "\\") if found else ""
+
+
+def remote_in_use(settings: Settings) -> str:
+    """Return the remote's address: that of the settings, or the one that was set up.
+
+    A directory that came from elsewhere has none until the person trusts it.
     """
-    running = set()
-    with suppress(OSError, ValueError, LookupError, TypeError):
-        for line in trace.read_text("utf-8", "replace").splitlines():
-            event = json.loads(line)
-            child = event["sid"], event.get("child_id")
-            if event["event"] == "child_start" and event["argv"][-1].endswith(" get"):
-                running.add(child)
-            elif event["event"] == "child_exit":
-                running.discard(child)
-    return bool(running)
+    if settings.remote:
+        return settings.remote
+    directory = locate(settings.base)
+    if directory.is_dir() and is_trusted(settings.base):
+        return configured_address(directory)
+    return ""
 
 
-def _credentials(url: str) -> list[str]:
-    """Return what of an address must not be shown (see `without_password`), the longest first."""
-    scheme, _, rest = url.partition("://") if "://" in url else ("", "", url)
-    who, _, place = rest.rpartition("@")
-    if ":" not in who and scheme.lower() in ("ssh", ""):
-        who = ""
-    query = re.search(r"[?#](.+)", place) if scheme else None
-    password = who.partition(":")[2]
-    found = {who, password, unquote(password), query[1] if query else ""}
-    return sorted(filter(None, found), key=len, reverse=True)
+def try_remote(settings: Settings) -> bool:
+    """Ask the remote for its branches; return whether it has any. Nothing is fetched.
 
-
-# What git has the other computer run, in whatever shell that has; git puts the path behind it. What
-# is made there is for its owner alone, also what is pushed later, whatever the umask.
-_MADE_FIRST = """\
-sh -c 'there=${1#"~/"}; test -e "$there" || (umask 077; git init --quiet --bare --shared=0600 \
---initial-branch=main "$there" >&2); exec git-upload-pack "$1"' sh"""
-_RECEIVE_PACK = "git -c core.hooksPath=hooks receive-pack"
-
-
-def _apart(url: str) -> tuple[str, tuple[str, str] | None]:
-    """Return an address as git may be told on a command line, and the user and password in it.
-
-    git gives a web address to a program of its own as a word of a command line, which everybody on
-    the machine can read. ssh and git's own protocol have no use for a password.
+    Raises:
+        GitFailed: it cannot be reached.
     """
-    scheme, slashes, rest = url.partition("://")
-    authority, slash, path = rest.partition("/")
-    who, _, host = authority.rpartition("@")
-    user, colon, password = who.partition(":")
-    if not colon or scheme.lower() not in ("http", "https", "ssh", "git"):
-        return url, None
-    if scheme.lower() in ("ssh", "git"):
-        user = f"{user}@" if scheme.lower() == "ssh" else ""
-        return f"{scheme}{slashes}{user}{host}{slash}{path}", None
-    return f"{scheme}{slashes}{host}{slash}{path}", (unquote(user), unquote(password))
+    repository = Repository(settings.base)
+    if not repository.exists:
+        address = split_login(remote_in_use(settings))[0]
+        git = Git(settings.base.parent)
+        return bool(git.run("ls-remote", "--heads", address, seconds=_TRY_SECONDS))
+    Remote(repository, remote_in_use(settings))
+    return bool(repository.git.run("ls-remote", "--heads", "origin", seconds=_TRY_SECONDS))
 
 
-_USER, _PASSWORD = "AIAML_REMOTE_USER", "AIAML_REMOTE_PASSWORD"
-# The first line leaves out the person's own helpers, which are neither asked nor told.
-_HELPER = f"""\
-[credential]
-	helper =
-	helper = "!f() {{ test \\"$1\\" != get || printf 'username=%s\\\\npassword=%s\\\\n' \
-\\"${_USER}\\" \\"${_PASSWORD}\\"; }}; f"
-"""
-# Objects are checked before they are taken in. What harms nobody is let be, or one old commit with
-# an odd date would keep a whole remote away; and nothing but memories is ever checked out.
-_HARMLESS = (
-    "badDate badDateOverflow badEmail badFilemode badName badTagName badTimezone extraHeaderEntry "
-    "missingEmail missingNameBeforeEmail missingSpaceBeforeDate missingSpaceBeforeEmail "
-    "missingTaggerEntry multipleAuthors nulInCommit zeroPaddedDate zeroPaddedFilemode "
-    "gitmodulesBlob gitmodulesLarge gitmodulesMissing gitmodulesName gitmodulesParse "
-    "gitmodulesPath gitmodulesSymlink gitmodulesUpdate gitmodulesUrl gitattributesBlob "
-    "gitattributesLarge gitattributesLineLength gitattributesMissing gitattributesSymlink "
-    "gitignoreSymlink mailmapSymlink symlinkTargetBlob symlinkTargetLength symlinkTargetMissing"
-)
-_CHECKED = '[fetch]\n\tfsckObjects = true\n[fetch "fsck"]\n' + "".join(
-    f"\t{kind} = ignore\n" for kind in _HARMLESS.split()
-)
-_SHA1 = """\
-[core]
-	repositoryformatversion = 0
-	bare = true
-"""
-_SHA256 = _SHA1.replace("= 0", "= 1") + "[extensions]\n\tobjectformat = sha256\n"
+def set_remote(base: Path, address: str) -> None:
+    """Store the remote of a memory directory. A password is kept in a file for the owner alone.
+
+    Raises:
+        InvalidSetting: the address cannot be used.
+    """
+    if reason := remote_problem(address):
+        raise InvalidSetting("the remote's address", reason)
+    repository = open_repository(base, create=True)
+    clean, login = split_login(address)
+    replace_atomic(repository.notes / LOGIN, f"{login.user}\n{login.password}".encode())
+    Remote(repository, clean)
 
 
-_MOST = 1024 * 1024  # bytes of a file of this repository
+def setup_remote(base: Path, address: str) -> int:
+    """Try a remote, check that it holds memories or nothing, and store it.
 
+    Returns:
+        How many memories it has.
 
-def _have(path: Path, text: str) -> bool:
-    """Have a file with this text, for the owner alone; say whether it had another."""
-    data = text.encode()
-    before = read_own(path, _MOST) if check_own(path) else b""
-    if before != data:
-        replace_atomic(path, data, 0o600)
-    return before not in (b"", data)
+    Raises:
+        GitFailed: it cannot be reached.
+        SyncError: it holds something other than memories.
+    """
+    repository = open_repository(base, create=True)
+    before = configured_address(repository.directory)
+    set_remote(base, address)
+    try:
+        theirs = Remote(repository, address).fetch()
+    except BaseException:
+        set_remote(base, before)
+        raise
+    return sum(map(is_memory_path, repository.tree(theirs)))

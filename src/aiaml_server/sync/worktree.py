@@ -1,219 +1,344 @@
-"""The files in the base directory, as git sees them: read, written and removed without a loss."""
+"""The memory files on disk: scanned, compared with the record and the newest commit, and written.
+
+Each path has three versions: the one on disk, the one in the record (`LastSync`), and the one in
+the newest commit. A path whose disk version differs from the record was changed by the person or an
+agent; one whose commit differs from the record has arrived and is not written yet.
+"""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
-from collections.abc import Callable, Sequence
+import stat
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cache
-from importlib import import_module
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
-from aiaml_server.errors import MalformedFile, TooLarge
+from aiaml_server.errors import MalformedFile, os_reason
 from aiaml_server.files import (
+    Lock,
     make_directory,
     read_regular,
     rename_over,
     sync_directory,
     write_temporary,
 )
-from aiaml_server.storage.store import MAX_FILE, NEVER, UNREADABLE, Stamp
-from aiaml_server.sync.status import CUT, MOVE, Problem
+from aiaml_server.storage.store import MAX_FILE
+from aiaml_server.sync.last_sync import FileState, LastSync, Stamp, known_version, settled
+from aiaml_server.sync.merge import Tree, is_memory_path
+from aiaml_server.sync.skip import SkipRules
+from aiaml_server.sync.status import Problem
 
-_OWN = "see that the file belongs to you and can be read."
-_FOLDED = Problem(
-    "name",
-    "this disk takes its name for that of another file, which differs in case or in accents",
-    "give it another name on the machine that it is from.",
-)
-_RENAME = "give it a shorter or simpler name on the machine that it is from."
-_OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE)
-
-
-def write_all_temporary(files: Sequence[tuple[Path, bytes]]) -> list[Path]:
-    """Write a durable temporary file beside each path; return them in the same order.
-
-    Raises:
-        OSError: the disk refused; nothing was left.
-    """
-    written: list[Path] = []
-    try:
-        for path, data in files:
-            written.append(write_temporary(path, data))
-    except BaseException:
-        for path in written:
-            with suppress(OSError):
-                path.unlink()
-        raise
-    return written
+MANY_DELETIONS = 20  # more at once, if they are also more than a fifth of all, are held
+SHARE_OF_DELETIONS = 5
+_LOCK_SECONDS = 5.0
+_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE)
+_PLACEHOLDERS = (".icloud", ".nextcloud", ".owncloud")
+_NO_FILE = "Put a regular file that you can read in its place, or move it elsewhere."
+_RENAME = "Give it another name on the computer that it is from."
 
 
-class Unfit(Exception):  # noqa: N818
-    """Under the name stands something that is no memory: a link, a pipe, a directory, too much.
+class DiskFile(NamedTuple):
+    """A file as it was found: its stamp, object name and, if it had to be read, its content."""
 
-    Attributes:
-        why: what it is, and what to do about it.
-    """
-
-    def __init__(self, why: Problem) -> None:
-        super().__init__(why.sentence)
-        self.why = why
-
-
-class Changed(Exception):  # noqa: N818
-    """The file is not as git knows it; overwriting it would lose what somebody wrote."""
-
-
-def read(path: Path) -> bytes | None:
-    """Return the bytes of a file, or None where there is none.
-
-    Raises:
-        Unfit: it is no regular file of a memory's size, or cannot be read.
-    """
-    try:
-        return read_regular(str(path), MAX_FILE)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except TooLarge as error:
-        raise Unfit(Problem("too-large", str(error), CUT)) from error
-    except MalformedFile as error:
-        raise Unfit(Problem("no-file", str(error), MOVE)) from error
-    except OSError as error:
-        reason = f"it cannot be read: {error.strerror or error}"
-        raise Unfit(Problem("unreadable", reason, _OWN)) from error
-
-
-def object_name(data: bytes, like: bytes) -> bytes:
-    """Return the name that git gives to a file's bytes; SHA-256 where `like` is that long."""
-    algorithm = _algorithm("sha256" if len(like) > 40 else "sha1")
-    name: str = algorithm(b"blob %d\0%s" % (len(data), data)).hexdigest()
-    return name.encode()
-
-
-@cache
-def _algorithm(name: str) -> Callable[[bytes], Any]:
-    """Return SHA-1 or SHA-256, without OpenSSL where Python was built so: that takes 4 ms to load.
-
-    The standard library's `random` takes its own in the same way.
-    """
-    try:
-        module = import_module(f"_{name}")
-    except ImportError:
-        module = import_module("hashlib")
-    return cast("Callable[[bytes], Any]", getattr(module, name))
-
-
-class Change(NamedTuple):
-    """What is to become of a file.
-
-    Attributes:
-        path: where it is.
-        known: the object name of the version that may be replaced; None for no file.
-        data: what it is to hold; None where it is to go.
-    """
-
-    path: Path
-    known: bytes | None
+    stamp: Stamp
+    name: str
     data: bytes | None
 
 
-def bring(directory: Path, changes: Sequence[Change]) -> dict[Path, Problem]:
-    """Make changes to files of a directory, each whole, and durable when this returns.
+@dataclass
+class Scan:
+    """What is on disk.
 
-    All new bytes are durable before the first file takes its name: git must never hold a commit of
-    which the disk could lose a file.
+    Attributes:
+        files: the memory files, by path.
+        unreadable: what has a memory's name and cannot be read, with the reason.
+        placeholders: paths whose files a cloud program has replaced by placeholders.
+    """
+
+    files: dict[str, DiskFile] = field(default_factory=dict)
+    unreadable: dict[str, Problem] = field(default_factory=dict)
+    placeholders: set[str] = field(default_factory=set)
+
+
+class Write(NamedTuple):
+    """A version to write: only where the disk still has `expected`; None stands for no file."""
+
+    path: str
+    expected: str | None
+    name: str | None
+
+
+@dataclass
+class Comparison:
+    """What follows from comparing the three versions of all paths.
+
+    Attributes:
+        added, edited: paths to commit with their content on disk.
+        deleted: paths whose deletion is to be committed.
+        conflicts: paths that were edited here while another version arrived; that one is copied.
+        writes: what is to be written to the disk.
+        restored: how many of these were lost on the disk.
+        skipped: the files that must not be committed, with the reason.
+        held: deletions that wait for confirmation.
+        unchanged: paths that are as in the newest commit.
+    """
+
+    added: list[str] = field(default_factory=list)
+    edited: list[str] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+    conflicts: list[str] = field(default_factory=list)
+    writes: list[Write] = field(default_factory=list)
+    restored: int = 0
+    skipped: dict[str, Problem] = field(default_factory=dict)
+    held: set[str] = field(default_factory=set)
+    unchanged: list[str] = field(default_factory=list)
+
+
+class Deletions(NamedTuple):
+    """What is known about files that are gone.
+
+    Attributes:
+        confirmed: paths that the person has deleted by a command.
+        answer: "delete" or "restore" for all of them; empty where nobody has said anything.
+        git_changed_at: when the person's own git may have changed files, in nanoseconds; 0 if not.
+        is_undecided: whether nothing may be concluded now, because their git is working.
+    """
+
+    confirmed: set[str]
+    answer: str
+    git_changed_at: int
+    is_undecided: bool
+
+
+def stat_directory(directory: Path) -> dict[str, os.stat_result]:
+    """Map the names in a directory to what the system says of them; empty if it is missing."""
+    found = {}
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):
+                    found[entry.name] = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return {}
+    return found
+
+
+def scan(directory: Path, record: Mapping[str, FileState]) -> Scan:
+    """Find the memory files; read those that have changed since they were recorded."""
+    found = Scan()
+    for name, status in stat_directory(directory).items():
+        path = f"files/{name}"
+        if original := _replaced_by(name):
+            found.placeholders.add(f"files/{original}")
+        elif is_memory_path(path) and not stat.S_ISDIR(status.st_mode):
+            stamp = Stamp.of(status)
+            if version := known_version(record, path, stamp):
+                found.files[path] = DiskFile(stamp, version, None)
+                continue
+            try:
+                data = read_regular(str(directory / name), MAX_FILE)
+            except FileNotFoundError:
+                continue
+            except (OSError, MalformedFile) as error:
+                reason = os_reason(error) if isinstance(error, OSError) else str(error)
+                found.unreadable[path] = Problem("unreadable", reason, _NO_FILE)
+                continue
+            found.files[path] = DiskFile(stamp, object_name(data), data)
+    return found
+
+
+def _replaced_by(name: str) -> str:
+    """Return the memory file that a placeholder such as `.X.md.icloud` stands for, or ""."""
+    for ending in _PLACEHOLDERS:
+        if name.endswith(f".md{ending}"):
+            return name.removesuffix(ending).removeprefix(".")
+    return ""
+
+
+def object_name(data: bytes) -> str:
+    """Return git's name for the content of a file."""
+    return hashlib.sha1(b"blob %d\0%s" % (len(data), data), usedforsecurity=False).hexdigest()
+
+
+def compare(
+    disk: Scan,
+    record: LastSync,
+    tree: Tree,
+    rules: SkipRules,
+    deletions: Deletions,
+    versions: Callable[[], set[tuple[str, str]]],
+) -> Comparison:
+    """Decide what to commit and what to write.
+
+    Args:
+        disk: what is on disk.
+        record: what was there when it was last in sync.
+        tree: the files of the newest commit.
+        rules: say which files must not be committed.
+        deletions: what is known about files that are gone.
+        versions: returns the path and object name of every version in the history.
+    """
+    result = Comparison()
+    memories = {path: name for path, name in tree.items() if is_memory_path(path)}
+    gone = _Gone(result, deletions, record, memories, disk)
+    rules.prepare(disk.files)
+    for path in sorted(memories.keys() | disk.files.keys()):
+        known, committed = record.files.get(path), memories.get(path)
+        before = known.name if known else None
+        file = disk.files.get(path)
+        if path in disk.unreadable or (file is None and path in disk.placeholders):
+            continue
+        if file is None:
+            gone.add(path, before)
+        elif file.name == committed:
+            result.unchanged.append(path)
+        elif file.name == before:
+            result.writes.append(Write(path, before, committed))
+        elif deletions.is_undecided and (known or committed):
+            continue
+        else:
+            _compare_changed(result, path, file, before, committed, rules, deletions, versions)
+    gone.decide()
+    result.skipped |= disk.unreadable
+    return result
+
+
+def _compare_changed(
+    result: Comparison,
+    path: str,
+    file: DiskFile,
+    before: str | None,
+    committed: str | None,
+    rules: SkipRules,
+    deletions: Deletions,
+    versions: Callable[[], set[tuple[str, str]]],
+) -> None:
+    """Decide about a file that is neither as in the record nor as in the newest commit."""
+    data = file.data or b""
+    is_torn = not data.strip(b"\0")  # as after a power cut
+    may_be_old = not before or file.stamp.modified <= deletions.git_changed_at
+    if committed and (is_torn or (may_be_old and (path, file.name) in versions())):
+        result.writes.append(Write(path, file.name, committed))
+    elif reason := rules.reason(path, file.name, data):
+        result.skipped[path] = reason
+    elif not committed:
+        result.added.append(path)
+    else:
+        result.edited.append(path)
+        if before and before != committed:
+            result.conflicts.append(path)
+
+
+class _Gone:
+    """Decides about files that the newest commit has and the disk has not."""
+
+    def __init__(
+        self,
+        result: Comparison,
+        deletions: Deletions,
+        record: LastSync,
+        memories: Tree,
+        disk: Scan,
+    ) -> None:
+        self._result = result
+        self._deletions = deletions
+        self._held_before = set(record.held)
+        self._memories = memories
+        self._is_empty = not disk.files and not disk.placeholders
+        self._deleted: set[str] = set()
+
+    def add(self, path: str, before: str | None) -> None:
+        """Take note of one: it was deleted only if it was here in the committed version."""
+        was_here = before is not None and before == self._memories[path]
+        said = path in self._deletions.confirmed or path in self._held_before
+        if was_here and (said or not self._deletions.git_changed_at):
+            self._deleted.add(path)
+        elif not self._deletions.is_undecided:
+            self._restore(path)
+
+    def _restore(self, path: str) -> None:
+        self._result.writes.append(Write(path, None, self._memories[path]))
+        self._result.restored += 1
+
+    def decide(self) -> None:
+        """Commit, hold or take back the deletions."""
+        if self._deletions.is_undecided:
+            self._result.held = self._held_before
+            return
+        unasked = self._deleted - self._deletions.confirmed
+        restored = set[str]()
+        if self._deletions.answer == "delete":
+            unasked = set()
+        elif self._deletions.answer == "restore" or (self._is_empty and unasked == self._deleted):
+            restored, unasked = unasked, set()
+        elif len(unasked) <= MANY_DELETIONS or SHARE_OF_DELETIONS * len(unasked) <= len(
+            self._memories
+        ):
+            unasked &= self._held_before
+        for path in sorted(restored):
+            self._restore(path)
+        self._result.held = unasked
+        self._result.deleted = sorted(self._deleted - unasked - restored)
+
+
+def write_files(
+    base: Path, writes: list[Write], contents: Mapping[str, bytes]
+) -> tuple[dict[str, FileState | None], dict[str, Problem], bool]:
+    """Write versions to the disk, each whole and durable, under the lock of the store.
+
+    New files come first: a copy of a version must be there before its name is given to another.
 
     Returns:
-        The files that stayed as they were, because of what has the name or since the disk refuses
-        the name, with the reason.
+        The new states of what was written, what the disk refused, and whether a file was changed
+        meanwhile and therefore left as it is.
 
     Raises:
-        Changed: another version stands there.
-        OSError: the disk refused.
+        OSError: the directory cannot be made, or the disk is full.
     """
+    directory = base / "files"
     make_directory(directory)
-    bringing = _Bringing(directory)
-    due = [(change, state) for change in changes if (state := bringing.due(change))]
-    new = {change.path: change.data for change, _ in due if change.data is not None}
-    drafts = dict(zip(new, write_all_temporary([*new.items()]), strict=True))
-    try:
-        for change, state in due:
-            bringing.apply(change, state, drafts.get(change.path))
-            if change.path not in bringing.refused:
-                drafts.pop(change.path, None)
-        sync_directory(directory)
-    finally:
-        for draft in drafts.values():
-            with suppress(OSError):
-                draft.unlink()
-    return bringing.refused
-
-
-class _Bringing:
-    """The changes that are made to a directory together."""
-
-    def __init__(self, directory: Path) -> None:
-        self.refused: dict[Path, Problem] = {}
-        self._directory = directory
-        self._names: set[bytes] | None = None
-
-    def due(self, change: Change) -> Stamp | None:
-        """Return what stands there if the change is to be made; None if not.
-
-        Raises:
-            Changed: another version stands there.
-        """
+    lock = Lock(base / ".lock")
+    written: dict[str, FileState | None] = {}
+    refused: dict[str, Problem] = {}
+    is_changed = False
+    for write in sorted(writes, key=lambda each: (each.expected is not None, each.name is None)):
+        path = base / write.path
+        draft = None
         try:
-            state = _state(change.path)
-            present = None if state == NEVER else read(change.path)
-        except Unfit as error:
-            self.refused[change.path] = error.why
-            return None
-        if present is not None and not self._has(change.path.name):
-            if change.data is not None:
-                self.refused[change.path] = _FOLDED
-            return None
-        if present == change.data:
-            return None
-        name = None if present is None else object_name(present, change.known or b"")
-        if name != change.known:
-            raise Changed(change.path.name)
-        return state
-
-    def _has(self, name: str) -> bool:
-        """Whether a name stands there exactly so, and not only one that the disk takes for it."""
-        if self._names is None:
-            self._names = set(os.listdir(os.fsencode(self._directory)))  # noqa: PTH208
-        return os.fsencode(name) in self._names
-
-    def apply(self, change: Change, before: Stamp, draft: Path | None) -> None:
-        """Make one change.
-
-        Raises:
-            Changed: the file was touched since it was looked at.
-            OSError: the disk refused, for another reason than the name.
-        """
-        if _state(change.path) != before:
-            raise Changed(change.path.name)
-        try:
-            if draft:
-                rename_over(draft, change.path)
-            else:
-                change.path.unlink()
+            if write.name is not None:
+                draft = write_temporary(path, contents[write.name])
+            with lock.held(_LOCK_SECONDS):
+                if not _is_as_expected(path, write.expected):
+                    is_changed = True
+                elif draft:
+                    rename_over(draft, path)
+                    draft = None
+                    stamp = Stamp.of(path.lstat())
+                    written[write.path] = FileState(write.name or "", settled(stamp))
+                else:
+                    path.unlink(missing_ok=True)
+                    written[write.path] = None
         except OSError as error:
-            if error.errno in _OF_THE_DISK:
+            if error.errno in _DISK_ERRORS:
                 raise
-            reason = f"the disk refuses it: {error.strerror}"
-            self.refused[change.path] = Problem("name", reason, _RENAME)
+            sentence = f"the disk refuses this name: {os_reason(error)}"
+            refused[write.path] = Problem("name", sentence, _RENAME)
+        finally:
+            if draft:
+                draft.unlink(missing_ok=True)
+    sync_directory(directory)
+    return written, refused, is_changed
 
 
-def _state(path: Path) -> Stamp:
-    """Return what changes when a file does; the same for every name that nothing has."""
+def _is_as_expected(path: Path, expected: str | None) -> bool:
     try:
-        return Stamp.of(path.lstat())
-    except (FileNotFoundError, NotADirectoryError):
-        return NEVER
-    except OSError:
-        return UNREADABLE
+        data = read_regular(str(path), MAX_FILE)
+    except FileNotFoundError:
+        return expected is None
+    except MalformedFile:
+        return False
+    return object_name(data) == expected

@@ -16,7 +16,7 @@ from aiaml_server.errors import AiamlError, MalformedFile
 from aiaml_server.format.memory import parse, usual_user
 from aiaml_server.format.scorer import Hit, fields
 from aiaml_server.index import Answer
-from aiaml_server.sync import Status, once, survey, with_remote_in_use
+from aiaml_server.sync import current_status, sync_once
 from aiaml_server.web.asked import number, question
 from aiaml_server.web.changes import MOST_STREAMS, Streams
 from aiaml_server.web.choice import Choice
@@ -125,11 +125,11 @@ class Api:
 
     def _status(self, _: Request) -> Response:
         settings = self._place.settings
-        status = Status.read(settings.base)
-        held_back = {path: why.sentence for path, why in status.kept_out.items()}
-        told = {**asdict(status), "held_back": held_back}
-        remote = settings if settings.remote else with_remote_in_use(settings, {})
-        told["on_one_disk"] = survey.on_one_disk(remote)
+        status = current_status(settings)
+        told = {**asdict(status), "held_back": {}, "on_one_disk": False}
+        told["held_back"] = {name: why.sentence for name, why in status.needs_attention.items()}
+        told["problem"] = status.problem.sentence if status.problem else None
+        told["what_to_do"] = status.problem.remedy if status.problem else None
         kept = {"sync": settings.sync, "me": self._me()}
         return Json({**kept, "base": str(settings.base), **told})
 
@@ -143,7 +143,7 @@ class Api:
     def _sync(self, request: Request) -> Response:
         """Do a round of sync now, and tell how it stands after it."""
         settings = self._place.settings
-        once(settings if settings.remote else with_remote_in_use(settings, {}))
+        sync_once(settings)
         return self._status(request)
 
     async def _events(self, _: Request) -> Response:

@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from aiaml_server.bank import MemoryBank
 from aiaml_server.storage.store import Stamp
 from aiaml_server.storage.watch import Watch, touched
-from aiaml_server.sync import Status
+from aiaml_server.sync import STATUS_FILE
 
 LOOK_SECONDS = 0.5
 BEAT = 20  # looks without news after which a line shows whether anybody is there
@@ -53,7 +53,7 @@ class Changes:
     def _status_changed(self) -> bool:
         before, self._status = self._status, 0
         with suppress(OSError):
-            self._status = (self._bank.base / Status.FILE).lstat().st_mtime_ns
+            self._status = (self._bank.base / STATUS_FILE).lstat().st_mtime_ns
         return self._status != before
 
     def close(self) -> None:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any
 
 from aiaml_server.bank import MemoryBank
 from aiaml_server.format.memory import Memory, parsed
 from aiaml_server.rendering.differences import changed_words
-from aiaml_server.sync.history import Change, History
+from aiaml_server.sync import History, Version
+from aiaml_server.timestamps import format_timestamp
 from aiaml_server.web.shown import title
 
 _MOST = 200  # versions, and forgotten memories
 LATELY = 12
 _PATIENCE_SECONDS = 2.0  # for another process that synchronises
+_COMMITS = 200  # that are looked at for what happened lately
 _MANY = 3  # memories of one commit that are told one by one
 
 
@@ -23,7 +25,6 @@ class Past:
 
     def __init__(self, bank: MemoryBank) -> None:
         self._bank = bank
-        self._known: History | None = None
 
     def versions(self, name: str) -> list[dict[str, Any]]:
         """Return all versions of a file, newest first, with what changed in each.
@@ -31,15 +32,14 @@ class Past:
         Raises:
             AiamlError: git is missing, or cannot read its repository.
         """
-        known = self._history(self._bank.history(seconds=_PATIENCE_SECONDS))
-        changes = known.of(lambda each: each == name)[:_MOST]
-        texts = known.texts(entry for each in changes for entry in (each.before, each.after))
-        told = []
-        for each in changes:
-            before = texts.get(each.before) if each.before else None
-            after = texts.get(each.after) if each.after else None
-            told.append({**_fields(each), "text": after, **_changed(before, after)})
-        return told
+        known = self._bank.history(seconds=_PATIENCE_SECONDS)
+        versions = list(islice(known.versions([name]), _MOST))
+        texts = known.texts(entry for each in versions for entry in (each.before, each.after))
+        rows = []
+        for version in versions:
+            before, after = texts.get(version.before), texts.get(version.after)
+            rows.append({**_fields(version), "text": after, **_changed(before, after)})
+        return rows
 
     def forgotten(self) -> list[dict[str, Any]]:
         """Return the memories that are gone, the last first, each with the text that it had.
@@ -47,13 +47,13 @@ class Past:
         Raises:
             AiamlError: git is missing, or cannot read its repository.
         """
-        known = self._history(self._bank.history(seconds=_PATIENCE_SECONDS))
-        gone: dict[str, Change] = {}
-        for each in known.forgotten():
-            if not self._bank.stamp(each.name):
-                gone.setdefault(each.name, each)
+        known = self._bank.history(seconds=_PATIENCE_SECONDS)
+        gone: dict[str, Version] = {}
+        for version in known.versions():
+            if version.action == "deleted" and not self._bank.stamp(version.name):
+                gone.setdefault(version.name, version)
         some = list(islice(gone.values(), _MOST))
-        return [each for each in self._told(known, some) if each["text"]]
+        return [row for row in self._rows(known, some) if row["text"]]
 
     def lately(self) -> list[dict[str, Any]]:
         """Return what came, changed and went last; many of one commit as one.
@@ -61,32 +61,28 @@ class Past:
         Raises:
             AiamlError: git is missing, or cannot read its repository.
         """
-        known = self._history(History(self._bank.base))
-        rows = list(islice(known.rows(many=_MANY), LATELY))
-        told = self._told(known, [changes[0] for changes in rows])
-        return [
-            {**each, "text": None, "memories": len(changes)}
-            for each, changes in zip(told, rows, strict=True)
-        ]
+        known = History(self._bank.base)
+        groups = groupby(known.versions(limit=_COMMITS), lambda each: each.commit)
+        commits = [list(group) for _, group in islice(groups, LATELY)]
+        rows: list[dict[str, Any]] = []
+        for versions in commits:
+            several = len(versions) > _MANY
+            told = self._rows(known, versions[:1] if several else versions)
+            count = len(versions) if several else 1
+            rows += [{**row, "text": None, "memories": count} for row in told]
+        return rows[:LATELY]
 
-    def _history(self, now: History) -> History:
-        """Return what git knows now, listed anew only when it has another commit."""
-        if self._known is None or self._known.head != now.head:
-            self._known = now
-        return self._known
-
-    def _told(self, known: History, changes: list[Change]) -> Iterator[dict[str, Any]]:
-        texts = known.texts(each.after or each.before for each in changes)
-        for each in changes:
-            entry = each.after or each.before
-            text = texts.get(entry) if entry else None
+    def _rows(self, known: History, versions: list[Version]) -> Iterator[dict[str, Any]]:
+        texts = known.texts(version.after or version.before for version in versions)
+        for version in versions:
+            text = texts.get(version.after or version.before)
             memory = parsed(text)
             yield {
-                **_fields(each),
-                "there": bool(self._bank.stamp(each.name)),
+                **_fields(version),
+                "there": bool(self._bank.stamp(version.name)),
                 "id": memory.id if memory else None,
                 "agent": memory.agent if memory else None,
-                "title": title(memory.content) if memory else each.name,
+                "title": title(memory.content) if memory else version.name,
                 "text": text if memory else None,
             }
 
@@ -113,11 +109,20 @@ def _head(memory: Memory) -> tuple[str, ...]:
     return ", ".join(memory.topics), memory.agent, memory.user
 
 
-def _fields(change: Change) -> dict[str, Any]:
+_WORDS = {
+    "added": "Added",
+    "edited": "Updated",
+    "deleted": "Forgotten",
+    "imported": "Imported",
+    "copied": "Kept",
+}
+
+
+def _fields(version: Version) -> dict[str, Any]:
     return {
-        "file": change.name,
-        "revision": change.commit.oid,
-        "time": change.commit.when,
-        "what": change.what,
-        "machine": change.machine or ("another machine" if change.arrived else None),
+        "file": version.name,
+        "revision": version.commit,
+        "time": format_timestamp(version.time * 1_000_000, "seconds"),
+        "what": _WORDS[version.action],
+        "machine": version.author,
     }

@@ -1,0 +1,121 @@
+"""Which files are not committed, and why: secrets, the person's exclusions, invalid files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from aiaml_server.errors import MalformedFile
+from aiaml_server.files import read_regular, replace_atomic
+from aiaml_server.format.memory import parse
+from aiaml_server.format.secrets import reason_to_skip
+from aiaml_server.git import Git, GitFailed
+from aiaml_server.sync.merge import is_memory_path
+from aiaml_server.sync.purge import PurgeList
+from aiaml_server.sync.repository import Repository, open_repository
+from aiaml_server.sync.status import KEPT_LOCAL, Problem, SyncError
+
+KEEP_LOCAL = ".keep-local"
+RELEASED = "released"
+NEVER_SENT = ("secret", KEPT_LOCAL, "forgotten-everywhere")
+"""The kinds of reasons for which unsent commits are made anew."""
+_MAX_BYTES = 4 * 1024 * 1024
+_FORGOTTEN = Problem(
+    "forgotten-everywhere",
+    "it was forgotten everywhere",
+    "Delete the file. What may stay of it can be remembered as a new memory.",
+)
+_EXCLUDED = Problem(
+    KEPT_LOCAL,
+    "you keep it on this computer",
+    f"Nothing, if that is still right. Otherwise take its line out of {KEEP_LOCAL}.",
+)
+_TAKE_OUT = "Take the secret out with `aiaml edit`. If it is none: `aiaml sync --release ID`."
+_CORRECT = "Correct the file with `aiaml edit`, or move it away."
+
+
+class SkipRules:
+    """Say of each file why it must not be committed, as the person's choices were when made."""
+
+    def __init__(self, repository: Repository, purged: PurgeList, *, check_secrets: bool) -> None:
+        self._purged = purged
+        self._check_secrets = check_secrets
+        self._released = set(os.fsdecode(repository.read_note(RELEASED)).split("\0"))
+        self._exclusions = exclusions(repository.base)
+        self._excluded: dict[str, bool] = {}
+
+    def prepare(self, paths: Iterable[str]) -> None:
+        """Ask git once which of these paths are excluded."""
+        unknown = [path for path in paths if path not in self._excluded]
+        if self._exclusions and unknown:
+            found = excluded_paths(self._exclusions, unknown)
+            self._excluded |= {path: path in found for path in unknown}
+
+    def reason(self, path: str, name: str, data: bytes) -> Problem | None:
+        """Return why a file must not be committed; None if it may.
+
+        Args:
+            path: its path in the repository.
+            name: the object name of its content.
+            data: its content.
+        """
+        if self._purged.has(path, name):
+            return _FORGOTTEN
+        self.prepare([path])
+        if self._excluded.get(path):
+            return _EXCLUDED
+        if not is_memory_path(path):
+            return None
+        try:
+            parse(data.decode("utf-8"))
+        except (MalformedFile, UnicodeDecodeError) as error:
+            return Problem("invalid", f"it is not a valid memory: {error}", _CORRECT)
+        is_checked = self._check_secrets and path not in self._released
+        if is_checked and (secret := reason_to_skip(path, data)):
+            return Problem("secret", secret, _TAKE_OUT)
+        return None
+
+
+def exclusions(base: Path) -> bytes:
+    """Return the rules in `.keep-local`; empty where there is no such file.
+
+    Raises:
+        SyncError: it cannot be read, so nobody can say what must stay here.
+    """
+    try:
+        return read_regular(str(base / KEEP_LOCAL), _MAX_BYTES)
+    except (FileNotFoundError, NotADirectoryError):
+        return b""
+    except (OSError, MalformedFile) as error:
+        sentence = f"{base / KEEP_LOCAL} cannot be read: {error}"
+        remedy = "Put the file back. Nothing is committed meanwhile, as it may name memories."
+        raise SyncError(Problem("unreadable", sentence, remedy)) from error
+
+
+def excluded_paths(rules: bytes, paths: Sequence[str]) -> set[str]:
+    """Return the paths that rules in the syntax of .gitignore exclude."""
+    with TemporaryDirectory(prefix="aiaml-rules-") as name:
+        place = Path(name)
+        git = Git(place)
+        git.run("init", "--quiet", "--template=", "work")
+        (place / "work" / ".git" / "info").mkdir(exist_ok=True)
+        (place / "work" / ".git" / "info" / "exclude").write_bytes(rules)
+        git.directory = place / "work"
+        text = b"".join(os.fsencode(path) + b"\0" for path in paths)
+        try:
+            output = git.run("check-ignore", "--no-index", "-z", "--stdin", stdin=text)
+        except GitFailed as error:
+            if error.exit_code != 1:
+                raise
+            return set()
+    return set(os.fsdecode(output).split("\0")[:-1])
+
+
+def release_secret(base: Path, names: Sequence[str]) -> None:
+    """Let memory files be committed although they look as if they held a secret."""
+    repository = open_repository(base, create=True)
+    text = repository.read_note(RELEASED)
+    text += b"".join(os.fsencode(f"files/{name}") + b"\0" for name in names)
+    replace_atomic(repository.notes / RELEASED, text)

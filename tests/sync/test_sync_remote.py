@@ -1,0 +1,326 @@
+"""The remote: what it may hold, what it must not run, and what its errors mean."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from aiaml_server.git import Git, GitFailed
+from aiaml_server.identity import trust
+from aiaml_server.sync import (
+    History,
+    SyncError,
+    current_status,
+    problem_of,
+    remote_in_use,
+    set_remote,
+    setup_remote,
+)
+from git_server import Terms, git_server
+from machine import Machine, as_person, bare, content_of, git, settle
+
+posix = pytest.mark.skipif(os.name != "posix", reason="hooks are shell scripts")
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Path:
+    """Return an empty remote."""
+    return bare(tmp_path / "remote")
+
+
+def push_files(remote: Path, files: dict[str, str]) -> None:
+    """Commit files to a remote as somebody else."""
+    clone = remote.with_name("clone")
+    if not clone.exists():
+        git(remote.parent, "clone", "--quiet", str(remote), str(clone))
+    for name, text in files.items():
+        (clone / name).parent.mkdir(exist_ok=True)
+        (clone / name).write_text(text)
+        git(clone, "add", "-f", name)
+    as_person(clone, "commit", "--quiet", "-m", "More")
+    git(clone, "push", "--quiet", "origin", "HEAD:main")
+
+
+def test_files_of_a_host_s_template_stay_in_git_and_off_the_disk(
+    tmp_path: Path, remote: Path
+) -> None:
+    """Attributes and ignore rules of a remote change no byte and hide no memory."""
+    machine = Machine(tmp_path / "base", remote)
+    memory = machine.remember("line\r\n$Id$\n")
+    template = {
+        ".gitattributes": "* text eol=crlf ident filter=evil\n",
+        ".gitignore": "files/\n*.md\n",
+        "README.md": "Memories",
+        "LICENSE": "None",
+    }
+    push_files(remote, template)
+    machine.synced()
+    later = machine.remember("later")
+    machine.synced()
+    other = Machine(tmp_path / "other", remote)
+    other.synced()
+    assert other.files == machine.files
+    assert b"$Id$" in other.files[memory.file_name]
+    assert later.file_name in other.files
+    for each in (machine, other):
+        assert {path.name for path in each.base.iterdir()} & {*template} == set()
+    names = git(remote, "ls-tree", "-r", "--name-only", "main").splitlines()
+    assert {*template} <= {*names}
+
+
+@posix
+def test_remote_with_anything_else_is_refused_by_name(tmp_path: Path, remote: Path) -> None:
+    """At set-up and at each merge; nothing of it reaches the disk."""
+    machine = Machine(tmp_path / "base", remote)
+    machine.remember("one")
+    machine.synced()
+    push_files(remote, {"src/main.py": "print()"})
+    machine.remember("two")
+    for _ in range(2):
+        problem = machine.sync().problem
+        assert problem
+        assert (problem.kind, "src/main.py" in problem.sentence) == ("not-empty", True)
+        assert "empty" in problem.remedy
+    assert not (machine.base / "src").exists()
+    with pytest.raises(SyncError, match="something other than memories"):
+        setup_remote(tmp_path / "new", str(remote))
+    link = remote.with_name("clone") / "files" / "20260101_000000_1b2c3d4e.md"
+    link.symlink_to("/etc/passwd")
+    git(link.parent.parent, "rm", "--quiet", "-r", "src")
+    git(link.parent.parent, "add", "-f", "files")
+    as_person(link.parent.parent, "commit", "--quiet", "-m", "Link")
+    git(link.parent.parent, "push", "--quiet", "origin", "HEAD:main")
+    problem = machine.sync().problem
+    assert problem
+    assert link.name in problem.sentence
+
+
+def test_other_branches_are_refused(tmp_path: Path, remote: Path) -> None:
+    """A repository with a branch master and no main is not empty."""
+    git(remote, "symbolic-ref", "HEAD", "refs/heads/master")
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "--quiet", str(remote), str(clone))
+    as_person(clone, "commit", "--quiet", "--allow-empty", "-m", "First")
+    git(clone, "push", "--quiet", "origin", "HEAD:master")
+    machine = Machine(tmp_path / "base", remote)
+    machine.remember("one")
+    problem = machine.sync().problem
+    assert problem
+    assert "the branch master" in problem.sentence
+
+
+@posix
+def test_remote_on_a_disk_runs_nothing(tmp_path: Path, remote: Path) -> None:
+    """Neither its hooks nor what its configuration names, whatever the push does."""
+    evil = tmp_path / "evil"
+    evil.write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\n")
+    evil.chmod(0o755)
+    (remote / "hooks").mkdir(exist_ok=True)
+    for hook in ("pre-receive", "update", "post-receive", "post-update", "reference-transaction"):
+        (remote / "hooks" / hook).write_text(evil.read_text())
+        (remote / "hooks" / hook).chmod(0o755)
+    for key in ("core.alternateRefsCommand", "core.fsmonitor", "uploadpack.packObjectsHook"):
+        git(remote, "config", key, str(evil))
+    other = bare(tmp_path / "other")
+    (remote / "objects" / "info").mkdir(exist_ok=True)
+    (remote / "objects" / "info" / "alternates").write_text(f"{other / 'objects'}\n")
+    for address in (str(remote), f"file://{remote}"):
+        machine = Machine(tmp_path / address.replace("/", "_"), address)
+        machine.remember("one")
+        machine.synced()
+    assert len(content_of(remote)) == 2
+    assert not (tmp_path / "ran").exists()
+
+
+@posix
+def test_password_stands_in_no_argument_and_no_message(
+    tmp_path: Path, remote: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is given to git in the environment, and stored in a file for the owner alone."""
+    arguments: list[str] = []
+    run = Git.run
+
+    def record(self: Git, command: str, *words: str, **options: object) -> bytes:
+        arguments.extend(words)
+        return run(self, command, *words, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Git, "run", record)
+    with git_server(Terms(tmp_path, login="ada:s%sesame")) as address:
+        with_login = address.replace("://", "://ada:s%25sesame@") + "/remote"
+        assert setup_remote(tmp_path / "base", with_login) == 0
+        machine = Machine(tmp_path / "base")
+        machine.remember("one")
+        machine.synced()
+        assert len(content_of(remote)) == 1
+        assert "sesame" not in " ".join(arguments)
+        assert "sesame" not in (machine.repository / "config").read_text()
+        assert "sesame" not in (machine.base / ".sync-status.json").read_text()
+        login = machine.repository / "aiaml" / "login"
+        assert login.stat().st_mode & 0o077 == 0
+    assert machine.sync().problem
+    assert "sesame" not in str(machine.sync().problem)
+
+
+REFUSES_PRIVATE_ADDRESS = """#!/bin/sh
+while read old new ref; do
+  case $old in 0*) range=$new;; *) range=$old..$new;; esac
+  if git log --format='%ae %ce' $range | grep -q private@home.test; then
+    echo "error: GH007: Your push would publish a private email address."; exit 1
+  fi
+done
+"""
+
+
+@posix
+def test_refused_author_address_is_mended_once_it_is_corrected(
+    tmp_path: Path, remote: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unsent commits are made anew under today's identity."""
+    config = tmp_path / "config"
+    config.write_text("[user]\n\tname = Ada\n\temail = private@home.test\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    (remote / "hooks").mkdir(exist_ok=True)
+    (remote / "hooks" / "pre-receive").write_text(REFUSES_PRIVATE_ADDRESS)
+    (remote / "hooks" / "pre-receive").chmod(0o755)
+    with git_server(Terms(tmp_path)) as address:
+        machine = Machine(tmp_path / "base", f"{address}/remote")
+        memory = machine.remember("green tea")
+        problem = machine.sync().problem
+        assert problem
+        assert problem.kind == "author-address"
+        assert "GH007" in problem.sentence
+        config.write_text("[user]\n\tname = Ada\n\temail = ada@users.noreply.test\n")
+        machine.remember("black tea")
+        machine.synced()
+    assert content_of(remote) == machine.files
+    authors = {*git(remote, "log", "--format=%ae %ce", "main").split()}
+    assert authors == {"ada@users.noreply.test"}
+    assert f"Add memory {memory.id} ({memory.file_name})" in git(
+        remote, "log", "--format=%s", "main"
+    )
+
+
+CAUSES = {
+    "offline": (
+        "fetch: fatal: unable to access 'https://x/': Could not resolve host: x",
+        "fetch: ssh: connect to host x port 22: Connection refused",
+    ),
+    "no-permission": (
+        "push: remote: Permission to ada/m.git denied to bob.",
+        "push: ERROR: The key you are authenticating with has been marked as read only.",
+        "push: fatal: unable to access 'https://x/': The requested URL returned error: 403",
+    ),
+    "key-refused": (
+        "fetch: git@x: Permission denied (publickey).",
+        "fetch: fatal: Authentication failed for 'https://x/'",
+        "fetch: fatal: could not read Username for 'https://x': terminal prompts disabled",
+    ),
+    "host-key": ("fetch: Host key verification failed.\nfatal: Could not read.",),
+    "no-repository": (
+        "fetch: ERROR: Repository not found.",
+        "fetch: fatal: '/media/stick/m.git' does not appear to be a git repository",
+    ),
+    "protected-branch": (
+        "push: remote: error: GH006: Protected branch update failed for refs/heads/main.",
+        "push: ! [remote rejected] main -> main (non-fast-forward)",
+    ),
+    "push-rule": (
+        "push: remote: error: GH013: Repository rule violations found",
+        "push: ! [remote rejected] main -> main (pre-receive hook declined)",
+    ),
+    "author-address": (
+        "push: remote: error: GH007: Your push would publish a private email address.",
+    ),
+    "disk-full": ("fast-import: fatal: cannot write: No space left on device",),
+    "remote-disk-full": ("push: remote: fatal: write error: No space left on device",),
+    "locked": ("update-ref: fatal: Unable to create '/x/main.lock': File exists.",),
+    "git": ("fsck: something that nobody has seen before",),
+}
+
+
+def test_each_cause_is_told_with_a_remedy() -> None:
+    """For what people meet, from the words of git and of hosts."""
+    for kind, outputs in CAUSES.items():
+        for output in outputs:
+            command, _, words = output.partition(": ")
+            problem = problem_of(GitFailed(command, words))
+            assert problem.kind == kind, output
+            assert problem.sentence
+            assert problem.remedy
+
+
+@posix
+def test_missing_and_old_git_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memories are stored all the same."""
+    machine = Machine(tmp_path / "base")
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    monkeypatch.setenv("PATH", str(program.parent))
+    for script, kind in (("", "no-git"), ("echo git version 2.20.1", "old-git")):
+        if script:
+            program.write_text(f"#!/bin/sh\n{script}\n")
+            program.chmod(0o755)
+        machine.remember("one")
+        problem = machine.sync().problem
+        assert problem
+        assert problem.kind == kind
+        assert current_status(machine.settings).problem == problem
+    assert len(machine.files) == 2
+
+
+def test_remote_is_stored_with_the_repository(tmp_path: Path, remote: Path) -> None:
+    """All servers of a directory use what was set up; the setting wins; another one starts anew."""
+    other = bare(tmp_path / "second")
+    machine = Machine(tmp_path / "base")
+    machine.remember("one")
+    machine.synced()
+    set_remote(machine.base, str(remote))
+    assert remote_in_use(machine.settings) == str(remote)
+    machine.synced()
+    assert content_of(remote) == machine.files
+    with_setting = Machine(tmp_path / "base", other)
+    assert remote_in_use(with_setting.settings) == str(other)
+    with_setting.synced()
+    assert content_of(other) == machine.files
+
+
+def test_remote_that_was_emptied_is_filled_again(tmp_path: Path, remote: Path) -> None:
+    """Or replaced by a new one under the same address."""
+    ada, bob = (Machine(tmp_path / name, remote) for name in ("ada", "bob"))
+    ada.remember("one")
+    settle([ada, bob])
+    git(remote, "update-ref", "-d", "refs/heads/main")
+    settle([bob, ada])
+    assert content_of(remote) == ada.files == bob.files
+    assert len(ada.files) == 1
+
+
+def test_directory_from_elsewhere_is_neither_opened_nor_sent(tmp_path: Path, remote: Path) -> None:
+    """A copy, an unpacked archive, another stick at the same mount point: until it is trusted."""
+    machine = Machine(tmp_path / "stick", remote)
+    machine.remember("private")
+    machine.synced()
+    set_remote(machine.base, str(remote))
+    first = machine.base.rename(tmp_path / "first stick")
+    second = Machine(tmp_path / "second", bare(tmp_path / "other"))
+    second.remember("of the other")
+    second.synced()
+    set_remote(second.base, str(tmp_path / "other"))
+    second.base.rename(machine.base)
+    git(machine.base, "config", "core.fsmonitor", "false")
+    here = Machine(machine.base)
+    before = content_of(remote), content_of(tmp_path / "other")
+    here.remember("more")
+    problem = here.sync().problem
+    assert problem
+    assert problem.kind == "untrusted"
+    assert remote_in_use(here.settings) == ""
+    with pytest.raises(SyncError, match="aiaml trust"):
+        History(here.base)
+    trust(here.base)
+    here.synced()
+    assert content_of(tmp_path / "other") == here.files
+    assert (content_of(remote), len(here.files)) == (before[0], 2)
+    assert first.is_dir()
