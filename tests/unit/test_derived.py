@@ -23,7 +23,6 @@ from aiaml_server.identity import cache_directory
 from aiaml_server.storage import derived
 from aiaml_server.storage.derived import folder, key, key_file
 from client import Client
-from machine import Machine
 from printed import completed, inherited
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes or owners")

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 from aiaml_server.doctor.context import Context
-
 from aiaml_server.errors import AiamlError
 from aiaml_server.sync import current_status, problem_of, remote_in_use, try_remote
 from aiaml_server.terminal import plural

@@ -115,9 +115,7 @@ class Cycle:
                 if not local or (before and before.kind in LOCAL_KINDS):
                     status.problem = status.failing_since = None
             _log_change(before, status.problem)
-            for name, why in status.needs_attention.items():
-                if name not in skipped_before:
-                    log.warning("files/%s is not committed: %s", name, why.sentence)
+            _log_skipped(skipped_before, status)
             status.write(self._base)
         return status
 
@@ -233,3 +231,9 @@ def _log_change(before: Problem | None, after: Problem | None) -> None:
         log.warning("Sync fails: %s. %s", after.sentence, after.remedy)
     elif before and not after:
         log.info("Sync works again")
+
+
+def _log_skipped(before: set[str], status: Status) -> None:
+    for name, why in status.needs_attention.items():
+        if name not in before:
+            log.warning("files/%s is not committed: %s", name, why.sentence)
