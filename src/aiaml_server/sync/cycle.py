@@ -89,13 +89,15 @@ class Cycle:
         """
         make_directory(self._base)
         with Lock(self._base / LOCK_FILE).held(lock_seconds) as hold:
-            if not hold.acquired:
-                raise hold.problem or LockTimeout("another process is syncing this directory")
+            if not (hold.acquired or hold.problem):
+                raise LockTimeout("another process is syncing this directory")
             status = Status.read(self._base)
             before, skipped_before = status.problem, set(status.skipped)
             remote = "" if self._settings.remote_error else remote_in_use(self._settings)
             status.remote = hide_password(remote) if remote else ""
             try:
+                if hold.problem:
+                    raise hold.problem
                 words_spoken = bool(on_deleted or purge_sums)
                 if words_spoken or not self._is_idle(
                     status, "" if local else remote, fetch_interval
