@@ -188,7 +188,9 @@ class Repository:
         fields = os.fsdecode(self.git.run("log", *words)).split("\0")
         found = set()
         for about, path in zip(fields[::2], fields[1::2], strict=False):
-            found.add((path, about.split(" ")[3]))
+            name = about.split(" ")[3]
+            if name.strip("0"):  # else the file was deleted
+                found.add((path, name))
         return found
 
     def is_ancestor(self, commit: str, of: str) -> bool:
