@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_COMPARED_CHARACTERS = 2_000  # of a memory for which similar ones are looked for
+_SIMILAR_SHARE = 0.4  # of the rarity of a memory's words, that a similar one has
+_REPLACES = re.compile(r"\bReplaces ([0-9a-z]{8})\b")
 PATIENCE_SECONDS = 10.0  # for another process that synchronises, before something is changed
 
 
@@ -416,6 +420,37 @@ class MemoryBank:
             StoreError: the directory cannot be read.
         """
         return self._find(memory_id) or self._find(memory_id.lower())
+
+    def similar(self, memory: Memory, count: int = 3) -> list[tuple[str, Memory]]:
+        """Return the memories that say nearly the same as one, the most similar first.
+
+        Raises:
+            StoreError: the directory cannot be read.
+        """
+        from aiaml_server.index import Question  # noqa: PLC0415 (as the index itself)
+
+        words = dict.fromkeys(re.findall(r"\w+", memory.content[:_COMPARED_CHARACTERS]))
+        if not words:
+            return []
+        answer = self.ask(Question.parse(words), part=slice(count + 1))
+        near = [hit for hit in answer.found.hits if answer.share(hit) >= _SIMILAR_SHARE]
+        found = self.read(hit.file_name for hit in near)
+        return [(name, each) for name, each in found if each.id != memory.id][:count]
+
+    def replaced(self) -> list[tuple[str, str]]:
+        """Return the ids of outdated memories that still exist, each with that of its correction.
+
+        A correction ends with "Replaces ID.", as agents are asked to write.
+
+        Raises:
+            StoreError: the directory cannot be read.
+        """
+        pairs = []
+        hits = self.search(["replaces"], part=slice(None)).hits
+        for _, memory in self.read(hit.file_name for hit in hits):
+            pairs += [(old, memory.id) for old in _REPLACES.findall(memory.content)]
+        existing = self._index.files({old for old, _ in pairs})
+        return [pair for pair in pairs if existing.get(pair[0]) and pair[0] != pair[1]]
 
     def _find(self, memory_id: str) -> list[tuple[str, Memory]]:
         if len(memory_id) >= SHORTEST_ID and memory_id not in (ids := self._index.ids(memory_id)):

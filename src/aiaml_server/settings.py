@@ -186,13 +186,6 @@ CHECK_SECRETS = Setting(
     "true keeps memories that seem to hold a key or password out of git; our toolsets warn of them",
 )
 
-PAGER = Setting(
-    "AIAML_PAGER",
-    "",
-    parse_text,
-    "what shows long answers on a terminal; without it $PAGER, or less; `cat` for none",
-)
-
 _BY_FIELD = {
     "base": Setting(MEMORY_DIR, "~/.aiaml", parse_directory, "where memories are kept"),
     "sync": Setting(

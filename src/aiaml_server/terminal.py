@@ -16,9 +16,9 @@ import threading
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import lru_cache
-from typing import IO, Any, TextIO, TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -37,6 +37,7 @@ __all__ = [
     "dim",
     "echo",
     "echo_json",
+    "echo_paged",
     "echo_rows",
     "json_option",
     "notify",
@@ -215,43 +216,16 @@ def is_interactive() -> bool:
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
-@contextmanager
-def shown_by(program: IO[bytes]) -> Iterator[None]:
-    """Print into a program that shows it as the terminal would; notes too, if they are seen."""
-    before = sys.stdout, sys.stderr
-    made = [_Shown(program, stream) for stream in before if stream.isatty()]
-    sys.stdout = made[0]
-    if len(made) > 1:
-        sys.stderr = made[1]
-    try:
-        yield
-    finally:
-        sys.stdout, sys.stderr = before
-        for stream in made:
-            with suppress(BrokenPipeError):
-                stream.detach()
-
-
-class _Shown(io.TextIOWrapper):
-    """A stream into a program that shows it on the terminal."""
-
-    def __init__(self, program: IO[bytes], instead: TextIO) -> None:
-        super().__init__(
-            program,
-            encoding=instead.encoding,
-            errors=instead.errors,
-            write_through=True,
-        )
-        self._is_answer = instead is sys.stdout
-
-    def isatty(self) -> bool:
-        """Say that colours are wanted in answers; what passes on stderr is not shown here."""
-        return self._is_answer
-
-
-def be_silent() -> None:
-    """Say nothing on stderr from now on: a shell completes a word in the middle of a line."""
-    sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+def echo_paged(lines: Iterable[str]) -> None:
+    """Print an answer, through the person's pager if it does not fit on the terminal."""
+    if not is_interactive():
+        for line in lines:
+            echo(line)
+        return
+    os.environ.setdefault("LESS", "FRX")  # less ends by itself if all fits on the screen
+    with click.get_pager_file(color=not os.environ.get("NO_COLOR")) as pager:
+        for line in lines:
+            pager.write(f"{safe(line)}\n")
 
 
 def _thread_ended(args: threading.ExceptHookArgs) -> None:

@@ -1,12 +1,13 @@
-"""The command line and the settings, as a person meets them."""
+"""The command line as a person meets it: help, errors, settings, and what commands answer."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import click
@@ -14,347 +15,309 @@ import pytest
 
 from aiaml_server import InvalidSetting, Settings, __version__
 from aiaml_server.cli import app
+from aiaml_server.storage.activity import note_asked
 from client import SERVER, Client
-from printed import completed
+from command_line import Result, at, call, run
 
-
-def run(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run the command with an empty input."""
-    return completed([*SERVER, *words], env={**os.environ, **env})
-
-
-def test_help_names_every_variable_and_exit_code() -> None:
-    """What can be set is said where a person looks first."""
-    done = run("--help")
-    assert done.returncode == 0
-    for word in ("demo", "AIAML_MEMORY_DIR", "AIAML_LOG_LEVEL", "130"):
-        assert word in done.stdout
-
-
-def test_version_is_the_package_s() -> None:
-    """One number, in one place."""
-    assert run("--version").stdout == f"aiaml-server {__version__}\n"
-
-
-def test_an_unknown_word_is_named() -> None:
-    """Usage errors go to stderr and exit with 2."""
-    done = run("serv")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("aiaml: No such command 'serv'.")
-
-
+SECRET = "AKIA" + "QX7MZ2KHT4WPBN5J"
 REMOVED = (
-    "completion", "dirs", "help", "inbox", "keep-local", "seen", "tidy", "toolsets", "topics",
-    "undo", "uses", "version", "where",
+    "completion", "dirs", "help", "history", "inbox", "keep-local", "seen", "serve", "tidy",
+    "toolsets", "topics", "undo", "uses", "version", "where",
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", REMOVED)
-def test_a_removed_command_is_no_command(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """It gets click's own sentence, and nothing else is done."""
-    assert app.run([name], "aiaml") == 2
-    said = capsys.readouterr()
-    assert (said.out, said.err[:24]) == ("", "aiaml: No such command '")
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    """An environment with an empty memory directory and no git."""
+    return at(tmp_path / "m")
 
 
-def test_the_list_of_verbs_says_what_each_says_of_itself() -> None:
-    """The list is written down, so that `--help` imports none of them."""
+def stored(env: dict[str, str], text: str, *words: str) -> str:
+    """Store a memory; return its id."""
+    said = call(env, "remember", text, *words).stdout
+    found = re.match(r"Stored (\w{8}) ", said)
+    assert found, said
+    return found[1]
+
+
+def undo(env: dict[str, str], done: Result) -> Result:
+    """Run the command that a command names as its reverse."""
+    found = re.search(r"Undo: aiaml (.+)", done.stdout)
+    assert done.code == 0 and found, done
+    return call(env, *found[1].split())
+
+
+# --- help, errors, settings -----------------------------------------------------------------------
+
+
+def test_help_fits_a_screen_and_names_everything(env: dict[str, str]) -> None:
+    """Commands, toolsets, settings and exit codes, in 40 lines of 80 columns."""
+    done = call({**env, "COLUMNS": "80"}, "--help")
+    assert (done.code, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) <= 40
+    words = set(re.findall(r"[\w-]+", done.stdout))
+    toolsets = {"sessions", "compartments", "citations", "semantic"}
+    assert words >= {*app.COMMANDS, *toolsets, "AIAML_MEMORY_DIR", "AIAML_TOOLSETS", "130"}
+
+
+def test_the_summaries_are_those_of_the_commands() -> None:
+    """They are written down, so that `--help` imports no command."""
     context = click.Context(app.aiaml)
-    for name, (_, summary) in app.VERBS.items():
+    for name, (_, summary) in app.COMMANDS.items():
         command = app.aiaml.get_command(context, name)
         assert command and command.get_short_help_str(200) == summary
 
 
-BAD = {
-    "AIAML_MEMORY_DIR": {
-        "memory": "must be an absolute path",
-        "./memory": "must be an absolute path",
-        "${HOME}/memory": "must be an absolute path",
-        "~no_such_person/memory": "there is no such home directory",
-    },
-    "AIAML_LOG_LEVEL": {
-        "verbose": "must be one of DEBUG, INFO, WARNING, ERROR, CRITICAL",
-        "10": "must be one of",
-    },
+def test_wrong_words_are_named(env: dict[str, str]) -> None:
+    """A mistyped command with the one that is meant; removed ones are unknown. All end with 2."""
+    done = call(env, "remmeber")
+    assert done == (2, "", "aiaml: No such command 'remmeber'. Did you mean 'remember'?\n")
+    for name in REMOVED:
+        done = call(env, name)
+        assert (done.code, done.stdout) == (2, ""), name
+        assert done.stderr.startswith(f"aiaml: No such command '{name}'.")
+
+
+def test_the_version_is_that_of_the_package(env: dict[str, str]) -> None:
+    """One number, in one place."""
+    assert call(env, "--version").stdout == f"aiaml-server {__version__}\n"
+
+
+BAD_SETTINGS = {
+    ("AIAML_MEMORY_DIR", "memory"): "must be an absolute path",
+    ("AIAML_MEMORY_DIR", "${HOME}/memory"): "must be an absolute path",
+    ("AIAML_MEMORY_DIR", "~no_such_person/memory"): "there is no such home directory",
+    ("AIAML_MEMORY_DIR", "/a\0b"): "must be an absolute path",
+    ("AIAML_LOG_LEVEL", "verbose"): "must be one of DEBUG, INFO, WARNING, ERROR, CRITICAL",
 }
 
 
-@pytest.mark.gate_cases(2)
-@pytest.mark.parametrize(
-    ("variable", "value"), [(name, value) for name in BAD for value in BAD[name]]
-)
-def test_a_bad_setting_is_a_sentence(variable: str, value: str, tmp_path: Path) -> None:
-    """It names the variable, the value and what would be right; nothing is created."""
-    done = run(**{"HOME": str(tmp_path), variable: value})
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"aiaml-server: {variable} is {value!r}")
-    assert BAD[variable][value] in done.stderr
-    assert done.stderr.count("\n") == 1
+def test_settings() -> None:
+    """They have defaults, homes are expanded, and a bad value is named with what is right."""
+    for environ in ({}, {"AIAML_MEMORY_DIR": "", "AIAML_LOG_LEVEL": ""}):
+        assert Settings.from_environ(environ) == Settings(Path.home() / ".aiaml")
+    settings = Settings.from_environ({"AIAML_MEMORY_DIR": "~/m", "AIAML_LOG_LEVEL": "debug"})
+    assert settings == Settings(Path.home() / "m", log_level="DEBUG")
+    for (name, value), problem in BAD_SETTINGS.items():
+        with pytest.raises(InvalidSetting, match=re.escape(problem)):
+            Settings.from_environ({name: value})
+
+
+def test_a_bad_setting_ends_a_server_with_a_sentence(tmp_path: Path) -> None:
+    """One line, exit code 2, and nothing is made."""
+    done = run(HOME=str(tmp_path), AIAML_MEMORY_DIR="memory")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("aiaml-server: AIAML_MEMORY_DIR is 'memory'")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_settings_have_defaults() -> None:
-    """Nothing must be set; an empty variable counts as not set."""
-    for environ in ({}, {"AIAML_MEMORY_DIR": "", "AIAML_LOG_LEVEL": ""}):
-        assert Settings.from_environ(environ) == Settings(Path.home() / ".aiaml")
+# --- what commands do -----------------------------------------------------------------------------
 
 
-def test_settings_are_read() -> None:
-    """Home directories are expanded, levels may be written in any case."""
-    settings = Settings.from_environ({"AIAML_MEMORY_DIR": "~/m", "AIAML_LOG_LEVEL": "debug"})
-    assert settings == Settings(Path.home() / "m", log_level="DEBUG")
+def test_a_memory_without_topics_gets_its_rarest_words(env: dict[str, str]) -> None:
+    """Those that the fewest memories have; one word is one topic, and signs are a note."""
+    for number in range(3):
+        stored(env, f"The rehearsal of the choir, number {number}.", "-t", "choir")
+    stored(env, "The rehearsal is on Wednesdays in Ostuni.")
+    stored(env, "hello")
+    stored(env, "???")
+    topics = [each["topics"] for each in json.loads(call(env, "list", "--json").stdout)]
+    assert topics[:3] == [["note"], ["hello"], ["wednesdays", "ostuni"]]
 
 
-def test_a_nul_in_a_path_is_refused() -> None:
-    """No system takes it."""
-    with pytest.raises(InvalidSetting):
-        Settings.from_environ({"AIAML_MEMORY_DIR": "/a\0b"})
+def test_every_change_names_the_command_that_reverses_it(tmp_path: Path) -> None:
+    """And that command does so."""
+    env = at(tmp_path / "m", AIAML_ENABLE_SYNC="true")
+    remembered = call(env, "remember", "Max weighs 12 kg.", "-t", "dog")
+    (file,) = (tmp_path / "m" / "files").glob("*.md")
+    before = file.read_bytes()
+    forgotten = undo(env, remembered._replace(stdout=f"{remembered.stdout.rstrip()} --yes"))
+    assert not file.exists()
+    undo(env, forgotten)
+    assert file.read_bytes() == before
+    (tmp_path / "editor").write_text('#!/bin/sh\nsed -i s/12/13/ "$1"\n')
+    (tmp_path / "editor").chmod(0o700)
+    edited = call({**env, "EDITOR": str(tmp_path / "editor")}, "edit", file.stem[-8:])
+    assert b"13 kg" in file.read_bytes()
+    undo(env, edited._replace(stdout=f"{edited.stdout.rstrip()} --yes"))
+    assert file.read_bytes() == before
+
+
+def test_what_a_filter_forgot_comes_back_as_a_whole(tmp_path: Path) -> None:
+    """By the one command that is printed, byte for byte."""
+    env = at(tmp_path / "m", AIAML_ENABLE_SYNC="true")
+    for number in range(10):
+        stored(env, f"Number {number}", "-t", "odd" if number % 2 else "even")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "m" / "files").glob("*.md")}
+    stored(env, "later", "-t", "even")
+    done = call(env, "forget", "before:2999-01-01", "--yes")
+    assert "Forgot 11 memories." in done.stdout
+    undo(env, done)
+    after = {path.name: path.read_bytes() for path in (tmp_path / "m" / "files").glob("*.md")}
+    assert after.items() > before.items()
+
+
+def test_reading_commands_have_the_same_fields_in_json(env: dict[str, str]) -> None:
+    """Those of `recall` and the file; a search adds how it matched."""
+    memory_id = stored(env, "Max is allergic to chicken.", "-t", "dog")
+    (listed,) = json.loads(call(env, "list", "--json").stdout)
+    assert listed.keys() == {"id", "timestamp", "agent", "user", "topics", "content", "file"}
+    assert json.loads(call(env, "show", memory_id[:4], "--json").stdout) == [listed]
+    for words in (["allergic"], ["allergic", "--as-agent"]):
+        (found,) = json.loads(call(env, "search", *words, "--json").stdout)
+        assert found.items() >= listed.items()
+        assert found["matching_keywords"] == ["allergic"]
+    assert found["relevance_score"] == 2
+
+
+def test_empty_answers_are_no_failure(env: dict[str, str]) -> None:
+    """Exit code 0, with a word on stderr, or an empty list as JSON."""
+    for words in (["list"], ["search", "x"], ["stats"], ["log"], ["forget", "topic:x", "--yes"]):
+        done = call(env, *words)
+        assert (done.code, done.stdout) == (0, ""), words
+        assert done.stderr
+    assert json.loads(call(env, "list", "--json").stdout) == []
+
+
+def test_stats_fold_the_case_of_names(env: dict[str, str]) -> None:
+    """The most frequent spelling stands for all; a filter counts only what it matches."""
+    for topic in ("dog", "dog", "Dog", "cat"):
+        stored(env, f"about a {topic}", "-t", topic, "-a", "Claude" if topic == "Dog" else "human")
+    counts = json.loads(call(env, "stats", "--json").stdout)
+    assert (counts["memories"], counts["topics"]) == (4, {"dog": 3, "cat": 1})
+    chosen = json.loads(call(env, "stats", "--agent", "claude", "--json").stdout)
+    assert (chosen["memories"], chosen["agents"]) == (1, {"Claude": 1})
+
+
+def test_show_names_similar_memories_on_a_terminal(env: dict[str, str]) -> None:
+    """Each with the command that forgets it; not in a pipe."""
+    first = stored(env, "Max the dog is allergic to chicken.", "-t", "dog")
+    second = stored(env, "Max the dog is allergic to chicken and beef.", "-t", "dog")
+    stored(env, "The billing service moves to PostgreSQL.", "-t", "work")
+    shown = call({**env, "FORCE_TTY": "1"}, "show", first).stdout
+    assert f"aiaml forget {second}" in shown
+    assert "PostgreSQL" not in shown
+    assert "aiaml forget" not in call(env, "show", first).stdout
+
+
+def test_a_secret_that_is_held_back_is_named_once(tmp_path: Path) -> None:
+    """With its own memory, and never with later ones."""
+    env = at(tmp_path / "m", AIAML_ENABLE_SYNC="true")
+    done = run("remember", f"The key is {SECRET}", "-t", "key", **env)
+    assert "is not committed" in done.stderr
+    assert run("remember", "Nothing secret", "-t", "x", **env).stderr == ""
+    assert "--release ID" in call(env, "status").stdout
+
+
+def test_status_says_where_memories_are_and_who_asked(tmp_path: Path) -> None:
+    """The directory, how many, the index, and each client with its last question."""
+    env = at(tmp_path / "m")
+    stored(env, "something", "-t", "x")
+    note_asked(tmp_path / "m", "cursor")
+    lines = call(env, "status").stdout
+    assert f"1 memory in {tmp_path / 'm'}" in lines
+    assert "Index: " in lines
+    assert "cursor: last asked a moment ago, last stored never" in lines
+    said = json.loads(call(env, "status", "--json").stdout)
+    assert (said["memories"], said["sync"], said["conflicts"]) == (1, False, [])
+    assert said["clients"][0]["client"] == "cursor"
+
+
+def test_log_and_restore_use_revisions(tmp_path: Path) -> None:
+    """`restore ID --at REVISION` gives the version that `log ID` names so."""
+    env = at(tmp_path / "m", AIAML_ENABLE_SYNC="true")
+    memory_id = stored(env, "one", "-t", "x")
+    (file,) = (tmp_path / "m" / "files").glob("*.md")
+    texts = [file.read_text()]
+    for word in ("two", "three"):
+        file.write_text(texts[0].replace("one", word))
+        texts.append(file.read_text())
+        assert call(env, "sync").code == 0
+    versions = json.loads(call(env, "log", memory_id, "--json").stdout)
+    assert [each["text"] for each in versions] == texts[::-1]
+    assert [each["action"] for each in versions] == ["edited", "edited", "added"]
+    revision = versions[-1]["revision"][:8]
+    assert call(env, "restore", memory_id, "--at", revision, "--yes").code == 0
+    assert file.read_text() == texts[0]
+    assert call(env, "restore", memory_id, "--at", "nowhere", "--yes").code == 2
+
+
+def test_another_directory_is_used_without_the_remote_of_the_environment(tmp_path: Path) -> None:
+    """`--dir` sets the directory."""
+    env = at(tmp_path / "m", AIAML_GITHUB_REMOTE=str(tmp_path / "remote.git"))
+    assert call(env, "--dir", str(tmp_path / "other"), "remember", "x", "-t", "x").code == 0
+    assert len(list((tmp_path / "other" / "files").glob("*.md"))) == 1
+    assert not (tmp_path / "m").exists()
+    other = call({**env, "AIAML_ENABLE_SYNC": "true"}, "--dir", str(tmp_path / "other"), "status")
+    assert "There is no remote" in other.stdout
+
+
+def test_the_tab_key_completes_ids(env: dict[str, str]) -> None:
+    """Those that need no quotes in any shell."""
+    memory_id = stored(env, "something", "-t", "x")
+    words = {"_AIAML_COMPLETE": "bash_complete", "COMP_WORDS": "aiaml show ", "COMP_CWORD": "2"}
+    assert call({**env, **words}).stdout == f"plain,{memory_id}\n"
+
+
+def test_times_at_the_edges_of_the_calendar_are_shown(tmp_path: Path) -> None:
+    """A file that names the first or the last day of all keeps no other from being shown."""
+    files = tmp_path / "m" / "files"
+    files.mkdir(parents=True)
+    days = ("0001-01-01T00:00:00", "9999-12-31T23:59:59")
+    times = [f"{day}{offset}" for day in days for offset in ("Z", "+10:00", "-10:00")]
+    for number, time in enumerate(times):
+        head = f"id: {number:08x}\ntimestamp: {time}\nagent: a\nuser: b\ntopics: [c]"
+        (files / f"{number}.md").write_text(f"---\n{head}\n---\n\ntext\n")
+    ids = [f"{number:08x}" for number in range(len(times))]
+    for words in (["list"], ["search", "text"], ["stats"], ["show", *ids], ["export", "--to", "-"]):
+        done = call(at(tmp_path / "m", FORCE_TTY="1"), *words)
+        assert (done.code, done.stderr) == (0, ""), words
 
 
 @pytest.mark.slow
 def test_the_demo_shows_the_whole_way() -> None:
-    """Three calls, the file, and how to connect; the exit code is 0 and nothing stays behind."""
+    """Three calls and the file on one screen, and how to connect."""
     done = run("demo")
     assert (done.returncode, done.stderr) == (0, "")
     for shown in ("remember(", "think(", "recall(", "Memory stored successfully", "topics: [food"):
         assert shown in done.stdout
-    assert f"{Path(sys.executable).with_name('aiaml-server')} install --all" in done.stdout
-
-
-def test_the_demo_fits_on_a_screen() -> None:
-    """Of 80 columns and 40 lines, where the program's directory is none of the longest."""
     program = str(Path(sys.executable).with_name("aiaml-server"))
-    lines = run("demo").stdout.replace(program, "/usr/local/bin/aiaml-server").splitlines()
+    assert f"{program} install --all" in done.stdout
+    lines = done.stdout.replace(program, "/usr/local/bin/aiaml-server").splitlines()
     assert sum(-(-len(line) // 72) or 1 for line in lines) <= 40
 
 
-@pytest.mark.skipif(os.name != "posix", reason="Windows tells it otherwise")
-def test_a_reader_of_the_demo_may_leave() -> None:
-    """As behind `| head -1`: that is no failure of the server's."""
-    with subprocess.Popen(
-        [*SERVER, "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as running:
-        assert running.stdout and running.stderr and running.stdout.readline()
-        running.stdout.close()
-        assert running.stderr.read() == b""
-        running.wait(60)
-
-
-@pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")
-@pytest.mark.parametrize("seconds", [0.0, 0.02, 0.1])
-def test_ctrl_c_ends_the_demo_quietly(seconds: float) -> None:
-    """At whatever moment: exit code 130 (or 0, if it was done), no traceback.
-
-    While the interpreter itself ends, the signal ends the process, which shells call 130 as well.
-    """
-    command = [*SERVER, "demo"]
-    env = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen(
-        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as running:
-        assert running.stdout and running.stdout.readline()
-        time.sleep(seconds)
-        running.send_signal(signal.SIGINT)
-        _, said = running.communicate(timeout=60)
-    assert running.returncode in (130, 0, -signal.SIGINT)
-    assert b"Traceback" not in said
-
-
-@pytest.mark.skipif(os.name != "posix", reason="Windows has no nohup")
-def test_an_ignored_signal_stays_ignored(tmp_path: Path) -> None:
-    """Under nohup the end of the terminal is not the end of the server."""
-    with Client(tmp_path, command=["nohup", *SERVER]) as client:
-        client.process.send_signal(signal.SIGHUP)
-        assert client.remember("still here")["memory_id"]
-
-
-@pytest.mark.skipif(os.name != "posix", reason="a pseudo-terminal is POSIX")
-def test_on_a_terminal_it_says_what_it_waits_for(tmp_path: Path) -> None:
-    """Two or three lines on stderr, and Ctrl-C ends it."""
-    import pty
-
-    controller, terminal = pty.openpty()
-    with subprocess.Popen(
-        SERVER,
-        stdin=terminal,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "AIAML_MEMORY_DIR": str(tmp_path), "AIAML_ENABLE_SYNC": "false"},
-        start_new_session=True,
-    ) as server:
-        os.close(terminal)
-        assert server.stderr and server.stdout
-        said = [server.stderr.readline() for _ in range(3)]
-        assert b"waiting for an MCP client" in said[0]
-        assert b"aiaml-server demo" in said[1]
-        os.close(controller)  # the terminal is closed
-        assert server.wait(60) == 0
-        assert (server.stdout.read(), server.stderr.read()) == (b"", b"")
-
-
-def at(base: Path, **env: str) -> dict[str, str]:
-    """Return an environment with memories of its own, and no git."""
-    home = {name: str(base.parent) for name in ("HOME", "USERPROFILE")}
-    own = {"AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false"}
-    return {**os.environ, **home, **own, **env}
+# --- processes ------------------------------------------------------------------------------------
 
 
 def shell(line: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """Run a line of the shell in which "$@" is the command."""
-    return subprocess.run(
-        ["sh", "-c", line, "sh", *SERVER],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        env=env,
-    )
+    words = ["sh", "-c", line, "sh", *SERVER]
+    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=120, env=env)
 
 
-def left(words: list[str], env: dict[str, str]) -> tuple[int, str]:
-    """Run the command with an output whose reader is gone; return its exit code and stderr."""
-    reader, writer = os.pipe()
-    os.close(reader)
-    try:
-        done = subprocess.run(
-            [*SERVER, *words],
-            stdout=writer,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-            timeout=120,
-            env=env,
-        )
-    finally:
-        os.close(writer)
-    return done.returncode, done.stderr
+posix_only = pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell runs it")
 
 
-@pytest.mark.gate_cases(2)
-@pytest.mark.skipif(sys.platform == "win32", reason="a Unix shell closes the streams")
-@pytest.mark.parametrize("verb", ["list", "list --json", "export --to -", "--help"])
-def test_closed_and_full_outputs_end_in_a_sentence(verb: str, tmp_path: Path) -> None:
-    """Nothing is printed where nobody listens; a pipe that closes is 1, and so is a refusal."""
-    env = at(tmp_path / "m")
+@posix_only
+def test_closed_and_full_outputs_end_in_a_sentence(env: dict[str, str]) -> None:
+    """Nothing is printed where nobody listens; a full disk is an error, and nothing is a crash."""
     assert shell('"$@" remember "keep this" -t x', env).returncode == 0
-    for closed in (">&-", "2>&-", "<&-", "<&- >&- 2>&-"):
-        done = shell(f'"$@" {verb} {closed}', env)
-        assert (done.returncode, "Traceback" in done.stderr) == (0, False), closed
-    assert left(verb.split(), env) == (1, "")
-    if Path("/dev/full").exists():
-        full = shell(f'"$@" {verb} > /dev/full', env)
-        said = "aiaml: cannot use standard input or output: the disk is full\n"
-        assert (full.returncode, full.stderr) == (1, said)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="a Unix shell closes the streams")
-def test_a_closed_input_is_an_empty_one(tmp_path: Path) -> None:
-    """What would be read or asked is answered by a sentence."""
-    env = at(tmp_path / "m")
-    assert shell('"$@" remember "keep this" -t x', env).returncode == 0
-    memory_id = shell('"$@" list', env).stdout[:8]
-    for verb in ("remember -t x", f"forget {memory_id}"):
-        done = shell(f'"$@" {verb} <&-', env)
+    for command in ("list", "list --json", "export --to -"):
+        done = shell(f'"$@" {command} <&- >&- 2>&-', env)
+        assert done.returncode == 0, command
+        left = shell(f'{{ "$@" {command}; echo $? >&2; }} | true', env)
+        assert left.stderr in ("0\n", "1\n"), command
+        if Path("/dev/full").exists():
+            full = shell(f'"$@" {command} > /dev/full', env)
+            said = "aiaml: cannot read or write: no space left on device\n"
+            assert (full.returncode, full.stderr) == (1, said)
+    for command in ("remember -t x", "forget topic:x"):
+        done = shell(f'"$@" {command} <&-', env)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-    assert shell('"$@" list', env).stdout[:8] == memory_id
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows deletes no directory that is in use")
-def test_a_deleted_working_directory_is_named(tmp_path: Path) -> None:
-    """It was standard input that was blamed."""
-    (tmp_path / "gone").mkdir()
-    there = f'cd {tmp_path / "gone"} && rmdir ../gone && "$@" citations list'
-    done = shell(there, at(tmp_path / "m"))
-    said = "aiaml: cannot use the working directory: no such file or directory\n"
-    assert (done.returncode, done.stderr) == (1, said)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows knows no limit for a file's size")
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_an_output_cut_short_is_no_success(unbuffered: str, tmp_path: Path) -> None:
-    """An export that a disk took only part of ends with 3, however Python buffers."""
-    env = at(tmp_path / "m", PYTHONUNBUFFERED=unbuffered)
-    text = "word " * 40_000
-    assert shell(f'"$@" remember "{text[:100_000]}" -t x', env).returncode == 0
-    cut = shell(f'ulimit -f 20; "$@" export --to - > {tmp_path / "out.jsonl"}', env)
-    assert (cut.returncode, "Traceback" in cut.stderr) == (1, False), cut.stderr
-    assert "cannot use standard input or output" in cut.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("zone", ["UTC", "AAA+11", "BBB-11"])
-def test_times_at_the_calendar_s_edges_are_shown(zone: str, tmp_path: Path) -> None:
-    """A file that names the first or the last day of all keeps no other from being shown."""
-    days = ("0001-01-01T00:00:00", "9999-12-31T23:59:59")
-    base = tmp_path / "m"
-    (base / "files").mkdir(parents=True)
-    (tmp_path / "notes").mkdir()
-    times = [f"{day}{offset}" for day in days for offset in ("Z", "+10:00", "-10:00")]
-    for number, time_ in enumerate(times):
-        head = f"id: {number:08x}\ntimestamp: {time_}\nagent: a\nuser: b\ntopics: [c]"
-        (base / "files" / f"{number}.md").write_text(f"---\n{head}\n---\n\ntext\n")
-        note = f"---\ncreated: {time_}\n---\n\nnote {number}\n"
-        (tmp_path / "notes" / f"{number}.md").write_text(note)
-    env = at(base, TZ=zone)
-    ids = " ".join(f"{number:08x}" for number in range(len(times)))
-    lines = tmp_path / "memories.jsonl"
-    for verb in (
-        *("list", "search text", "stats", f"show {ids}", f"export --to {lines}"),
-        *("export --to - --format book", "export --to - --format site"),
-        f"import {tmp_path / 'notes'} --yes",
-    ):
-        assert "Traceback" not in (done := run(*verb.split(), **env)).stderr, verb
-        assert done.returncode == 0, verb
-    other = at(tmp_path / "other", TZ=zone)
-    assert "Added 6 memories." in run("import", str(lines), "--yes", **other).stdout
-    assert len(list((tmp_path / "other" / "files").glob("????????_??????_????????.md"))) == 6
-
-
-@pytest.mark.slow
-def test_the_narrowest_terminal_has_room(tmp_path: Path) -> None:
-    """However narrow the terminal says it is, each memory has its line."""
-    env = at(tmp_path / "m")
-    for topics in (["a"], ["漢字漢字漢字", "kitchen", "vegetarian", "restaurant"]):
-        words = [word for topic in topics for word in ("-t", topic)]
-        assert run("remember", "some text", *words, **env).returncode == 0
-    for columns in ("1", "48", "50", "100000"):
-        for verb in ("list", "search some", "stats"):
-            done = run(*verb.split(), **env, COLUMNS=columns)
-            assert (done.returncode, done.stderr) == (0, ""), (columns, verb)
-        assert run("list", **env, COLUMNS=columns).stdout.count("some text") == 2
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps the home elsewhere as well")
-def test_a_missing_home_is_a_sentence(tmp_path: Path) -> None:
-    """Where nothing says which directory is the person's, clients cannot be looked for."""
-    env = at(tmp_path / "m", HOME="~")
-    for verb in ("install --list", "install cursor", "uninstall --all", "uninstall cursor"):
-        done = run(*verb.split(), **env)
-        said = "aiaml: HOME is not set; it must name your home directory\n"
-        assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
-    assert '"mcpServers"' in run("install", "--print", "cursor", **env).stdout
-
-
-def test_an_entry_that_starts_something_in_no_home_is_told(tmp_path: Path) -> None:
-    """A command below the home of nobody is named as what it is: not there."""
-    file = tmp_path / ".cursor" / "mcp.json"
-    file.parent.mkdir()
-    file.write_text('{"mcpServers": {"aiaml": {"command": "~no_such_person/aiaml"}}}')
-    done = run("install", "--list", **at(tmp_path / "m"))
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "starts ~no_such_person/aiaml, which is not" in done.stdout
-
-
-@pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")
-def test_ctrl_c_while_starting_is_quiet(tmp_path: Path) -> None:
-    """The tenth of a second in which modules are imported can be ended as well."""
-    kill = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nfor _ in range(10**8): pass\n"
-    (tmp_path / "click.py").write_text(kill)
-    done = run("list", **at(tmp_path / "m", PYTHONPATH=str(tmp_path)))
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="its shells quote in another way")
+@posix_only
 @pytest.mark.parametrize("memory_id", ["my id", "-all"])
 def test_what_brings_a_memory_back_can_be_typed(memory_id: str, tmp_path: Path) -> None:
     """Ids by other hands have spaces and dashes, and the command that is named still works."""
@@ -363,9 +326,48 @@ def test_what_brings_a_memory_back_can_be_typed(memory_id: str, tmp_path: Path) 
     file.parent.mkdir(parents=True)
     head = f"id: {memory_id}\ntimestamp: 2026-01-02\nagent: a\nuser: b\ntopics: [c]"
     file.write_text(f"---\n{head}\n---\n\ntext\n")
-    said = run("forget", "--yes", "--", memory_id, **env).stdout
-    command = said.partition("`aiaml ")[2].partition("`")[0]
+    done = call(env, "forget", "--yes", "--", memory_id)
+    command = done.stdout.partition("Undo: aiaml ")[2]
     assert not file.exists()
-    done = shell(f'"$@" {command.replace("restore", "restore --yes")}', env)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert shell(f'"$@" {command}', env).returncode == 0
     assert file.exists()
+
+
+@posix_only
+def test_ctrl_c_while_starting_is_quiet(tmp_path: Path) -> None:
+    """The tenth of a second in which modules are imported can be ended as well."""
+    kill = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nfor _ in range(10**8): pass\n"
+    (tmp_path / "click.py").write_text(kill)
+    done = run("list", **at(tmp_path / "m", PYTHONPATH=str(tmp_path)))
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@posix_only
+def test_an_ignored_signal_stays_ignored(tmp_path: Path) -> None:
+    """Under nohup the end of the terminal is not the end of the server."""
+    with Client(tmp_path, command=["nohup", *SERVER]) as client:
+        client.process.send_signal(signal.SIGHUP)
+        assert client.remember("still here")["memory_id"]
+
+
+@posix_only
+def test_a_server_on_a_terminal_says_what_it_waits_for(tmp_path: Path) -> None:
+    """Three lines on stderr; it ends when the terminal is closed."""
+    import pty
+
+    controller, terminal = pty.openpty()
+    with subprocess.Popen(
+        SERVER,
+        stdin=terminal,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=at(tmp_path / "m"),
+        start_new_session=True,
+    ) as server:
+        os.close(terminal)
+        assert server.stderr and server.stdout
+        said = [server.stderr.readline() for _ in range(3)]
+        assert b"waiting for an MCP client" in said[0]
+        os.close(controller)
+        assert server.wait(60) == 0
+        assert (server.stdout.read(), server.stderr.read()) == (b"", b"")

@@ -13,13 +13,13 @@ import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_cli import at, run
 
 from aiaml_server import terminal
-from aiaml_server.cli.app import VERBS, aiaml
+from aiaml_server.cli import app
 from aiaml_server.format.invisible import inert, marked, marked_line
 from aiaml_server.toolsets.sessions.service import AgentMemory
-from machine import bare, commit_by_hand, git
+from command_line import at, call, run
+from machine import commit_by_hand, git
 
 TITLE = "\x1b]0;owned\x07"
 CLIPBOARD = "\x1b]52;c;b3duZWQ=\x07"
@@ -157,22 +157,24 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return at(base)
 
 
-@pytest.mark.gate_cases(4)
-@pytest.mark.parametrize(
-    "line",
-    [
-        *("list --all", "search word", "stats", "doctor files"),
-        *("export --to - --format book", "export --to - --format site"),
-        *("show @", "forget @", "list --all --json", "show --json @", "search word --json"),
-    ],
-)
-def test_no_verb_sends_what_a_memory_holds(line: str, store: dict[str, str]) -> None:
-    """Every field of a file by other hands, in every verb that shows memories."""
+LINES = (
+    "list --all", "search word", "stats", "doctor files", "show @", "forget @",
+    "forget @ --dry-run", "list --all --json", "show --json @", "search word --json",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("terminal_env", [{}, {"FORCE_TTY": "1"}], ids=["pipe", "terminal"])
+def test_no_command_sends_what_a_memory_holds(
+    terminal_env: dict[str, str], store: dict[str, str]
+) -> None:
+    """Every field of a file by other hands, in every command that shows memories."""
     ids = [f"abcd{number:04}" for number in range(len(HOSTILE))]
     ids += [f"{number:04}" for number in range(len(HOSTILE))]
-    done = run(*line.replace(" @", "").split(), *(ids if "@" in line else []), **store)
-    assert is_visible(done.stdout + done.stderr)
-    assert "Traceback" not in done.stderr
+    for line in LINES:
+        words = line.replace(" @", "").split() + (ids if "@" in line else [])
+        done = call({**store, **terminal_env}, *words)
+        assert is_visible(done.stdout + done.stderr), line
+        assert "bug" not in done.stderr, line
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
@@ -209,29 +211,12 @@ def test_an_error_sends_no_escape_sequence(tmp_path: Path) -> None:
         ["list", f"--{CLIPBOARD}"],
         ["show", f"x{CLIPBOARD}"],
         ["import", f"no{TITLE}file"],
-        ["export", "--to", f"x{TITLE}"],
         ["list", "--since", f"x{TITLE}"],
     ):
-        done = run(*words, **env)
+        done = call(env, *words)
         assert is_visible(done.stdout + done.stderr), (words, done)
         assert "‹U+001B›" in done.stdout + done.stderr or "\\x1b" in done.stderr, (words, done)
         assert not re.search("^abcd.md", done.stderr, re.MULTILINE), "a name began a line"
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="the hook is a shell script")
-def test_a_remote_sends_no_escape_sequence(tmp_path: Path) -> None:
-    """What a remote says when it refuses is shown, in `sync`, `status` and `doctor`."""
-    remote = bare(tmp_path / "remote.git")
-    hook = remote / "hooks" / "pre-receive"
-    hook.write_text(f"#!/bin/sh\nprintf 'no {TITLE}{CLIPBOARD}\\233 entry' >&2\nexit 1\n")
-    hook.chmod(0o755)
-    env = at(tmp_path / "m", AIAML_ENABLE_SYNC="true", AIAML_GITHUB_REMOTE=str(remote))
-    assert run("remember", "text", "-t", "x", **env).returncode == 0
-    for words in (["sync"], ["status"], ["status", "--json"], ["doctor", "sync", "remote"]):
-        done = run(*words, **env)
-        assert is_visible(done.stdout + done.stderr), (words, done)
-        assert "entry" in done.stdout + done.stderr or words[0] == "doctor", (words, done)
 
 
 @pytest.mark.slow
@@ -242,7 +227,7 @@ def test_a_commit_sends_no_escape_sequence(tmp_path: Path) -> None:
     assert run("remember", "text", "-t", "x", **env).returncode == 0
     (base / "files").joinpath("new.md").write_text("x")
     commit_by_hand(base, f"subject {CLIPBOARD}", "files/new.md", who=f"Mallory{TITLE}x")
-    for words in (["log"], ["log", "--json"], ["history", "new"], ["status"], ["restore", "new"]):
+    for words in (["log"], ["log", "--json"], ["log", "new.md"], ["status"], ["restore", "new.md"]):
         done = run(*words, **env)
         assert is_visible(done.stdout + done.stderr), (words, done)
         assert "Traceback" not in done.stderr
@@ -269,51 +254,32 @@ def test_no_verb_of_sessions_sends_what_a_repository_holds(tmp_path: Path) -> No
         done = run("sessions", *words, **at(tmp_path / "m"))
         assert is_visible(done.stdout + done.stderr), words
         assert "Traceback" not in done.stderr and done.returncode in (0, 1, 2), done.stderr
-    report = run("sessions", "check", str(tmp_path), **at(tmp_path / "m")).stdout.splitlines()
-    assert len(report) >= 2 * len(HOSTILE)
-    for line in report:
-        assert re.match(re.escape(f"{tmp_path}{os.sep}.github") + r".*:\d+: ", line), line
 
 
 def test_no_verb_of_compartments_sends_what_the_file_holds(tmp_path: Path) -> None:
-    """Every field of an entry, the names of sessions and runs, and what is wrong with the file."""
-    entries = [
-        {"id": f"i{text}", "content": f"c{text}", "category": f"k{text}", "tags": [f"t{text}"],
-         "metadata": {f"m{text}": f"v{text}"}, "created_at": "2026", "updated_at": "2026"}
-        for text in HOSTILE.values()
-    ]  # fmt: skip
-    sessions = {f"o{text}": {"plan": entries, "session": entries} for text in HOSTILE.values()}
-    runs = {"0123456789abcdef": {"run": entries}}
+    """What is wrong with a file by other hands is quoted."""
     path = tmp_path / "memory.json"
-    path.write_text(json.dumps({"format": 1, "runs": runs, "sessions": sessions}), "utf-8")
     env = at(tmp_path / "m", AIAML_COMPARTMENTS_FILE=str(path), AIAML_TOOLSETS="compartments")
-    for line in ("show", "show --json", "stats", "stats --json", "export"):
-        done = run("compartments", *line.split(), **env)
-        assert is_visible(done.stdout + done.stderr), line
-        assert done.returncode == 0, done.stderr
-    assert is_visible(run("doctor", "toolsets", **env).stdout)
-    path.write_text(json.dumps({"format": 1, "runs": {f"{TITLE}": {"run": [{TITLE: 1}]}}}), "utf-8")
-    for words in (["compartments", "show"], ["doctor", "toolsets"]):
-        done = run(*words, **env)
-        assert is_visible(done.stdout + done.stderr) and "damaged" in done.stdout + done.stderr
+    for text in HOSTILE.values():
+        entries = [{"id": f"i{text}", "content": f"c{text}", "category": f"k{text}"}]
+        path.write_text(json.dumps({"format": 1, "sessions": {f"o{text}": {"plan": entries}}}))
+        for words in (["compartments", "show"], ["doctor", "toolsets"]):
+            done = call(env, *words)
+            assert is_visible(done.stdout + done.stderr), words
+            assert "bug" not in done.stderr
 
 
 # --- programs that read it ------------------------------------------------------------------------
 
-SPEAKING = {"serve", "demo", "web", "uninstall"}
-"""Verbs whose output is a conversation, a page of text, or a script of the shell."""
+READING = {"list", "search", "show", "stats", "log", "status", "doctor", "trust", "install"}
 
 
-def test_every_verb_speaks_json() -> None:
+def test_every_reading_command_has_json() -> None:
     """So that no program has to read what is made for people."""
-    context = click.Context(aiaml)
-    verbs = {name: aiaml.get_command(context, name) for name in VERBS}
-    without = {
-        name
-        for name, verb in verbs.items()
-        if verb and not any("--json" in each.opts for each in verb.params)
-    }
-    assert without <= SPEAKING
+    context = click.Context(app.aiaml)
+    for name in READING:
+        command = app.aiaml.get_command(context, name)
+        assert command and any("--json" in each.opts for each in command.params), name
 
 
 # --- mistakes of our own --------------------------------------------------------------------------
@@ -335,7 +301,7 @@ def test_a_mistake_of_ours_is_a_sentence(broken: dict[str, str]) -> None:
     done = run("list", **broken)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert "KeyError: 'dir\\x1b" in done.stderr
-    assert "please report it" in done.stderr
+    assert "Please report it" in done.stderr
 
 
 def test_the_traceback_is_there_for_who_asks(broken: dict[str, str]) -> None:

@@ -168,7 +168,7 @@ class Life(RuleBasedStateMachine):
     @rule(which=st.integers(0, 1), asked=questions, memory=memories)
     def search(self, which: int, asked: list[str], memory: Memory) -> None:
         """Ask either process for all that a filter lets through."""
-        wanted = Filter.of(agent=memory.agent, topic=memory.topics[:1], until="2026-01-01T00:30Z")
+        wanted = Filter.of(agent=memory.agent, topic=memory.topics[:1], before="2026-01-01T00:30Z")
         meant = list(wanted.among(self.store.scan()))
         expected = every_hit(meant, clean(asked))
         found = self.processes[which].search_keywords(asked, wanted, slice(None))

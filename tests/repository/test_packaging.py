@@ -19,7 +19,7 @@ import click
 import pytest
 
 from aiaml_server import __version__, settings, toolsets
-from aiaml_server.cli.app import VERBS, aiaml
+from aiaml_server.cli.app import COMMANDS, aiaml
 from aiaml_server.clients import launch
 from client import Client
 from environments import ROOT, UV, environment
@@ -334,7 +334,7 @@ def test_every_verb_is_in_a_transcript() -> None:
     """But for the two that speak MCP, which other tests here start."""
     lines = "".join(path.read_text("utf-8") for path in (ROOT / "tests/transcripts").glob("*.txt"))
     shown = set(re.findall(r"^\$ .*?\baiaml ([a-z-]+)", lines, re.MULTILINE))
-    assert set(VERBS) - shown == {"serve", "demo"}
+    assert set(COMMANDS) - shown == {"demo"}
 
 
 @pytest.mark.slow
@@ -431,7 +431,7 @@ def test_the_readme_is_short_and_names_its_two_commands() -> None:
 
 def test_documents_and_program_name_the_same_variables() -> None:
     """Every variable in the documents exists, and the reverse."""
-    real = {each.name for each in (*settings.SETTINGS, *toolsets.SETTINGS, settings.PAGER)}
+    real = {each.name for each in (*settings.SETTINGS, *toolsets.SETTINGS)}
     assert set(re.findall(r"AIAML_\w+", readme())) == real
     told = aiaml.get_help(click.Context(aiaml))
     assert set(re.findall(r"AIAML_\w+", told)) == real

@@ -9,13 +9,13 @@ from pkgutil import resolve_name
 from typing import Any
 
 import pytest
-from test_cli import run
 
 from aiaml_server import toolsets
 from aiaml_server.toolsets.citations import Citation, MemoryService
 from aiaml_server.toolsets.compartments import Compartments
 from aiaml_server.toolsets.sessions.service import AgentMemory
 from aiaml_server.toolsets.warning import secret_warning
+from command_line import run
 from machine import git
 from secrets_corpus import ALNUM, of
 

@@ -46,7 +46,7 @@ def test_of_shell_divides_arguments(arguments: tuple[str, ...]) -> None:
 def test_fields_are_taken_out_of_a_question() -> None:
     """Everything else stays a word to look for, also what looks like a field and is none."""
     question = (
-        'Agent:Claude user:ann topic:food TOPIC:"Fast Food" since:2026-01-01 until:2026-02-01'
+        'Agent:Claude user:ann topic:food TOPIC:"Fast Food" since:2026-01-01 before:2026-02-01'
         ' dinner foo:bar http://x "since:7d"'
     )
     wanted, rest = Filter().and_said(words(question))
@@ -80,7 +80,7 @@ def test_fields_go_with_options() -> None:
 WRONG = {
     "agent:": "agent: must have a value behind the colon, such as agent:claude",
     "since:yesterday": "since: 'yesterday' is no time; it must be a date such as 2026-11-21",
-    "until:": "until: must have a value behind the colon, such as until:2w",
+    "before:": "before: must have a value behind the colon, such as before:2w",
     "agent:a agent:b": "agent: must not be said twice, and differently",
     "since:1d since:2d": "since: must not be said twice, and differently",
 }
@@ -99,7 +99,7 @@ TOLD = {
     "src/aiaml_server/web/static/index.html": r"A search takes words, (.*)</p>",
     "docs/search.md": r"(?m)^\| (.*?) \|",
     "docs/web.md": r"(?s)The search takes the language of (.*?)A finished field",
-    "src/aiaml_server/cli/show.py": r"(?s)A word such as (.*?) says",
+    "src/aiaml_server/cli/show.py": r"(?s)A word such as (.*?) is a filter",
 }
 
 

@@ -704,7 +704,7 @@ def test_edits_one_after_the_other_are_all_in_the_history(base: Path) -> None:
         for before, after in pairwise(texts):
             headers = {"If-Match": version(before)}
             assert web.ask(one(DOG), "PUT", after.encode(), headers=headers).status == 200
-    history = [sys.executable, "-m", "aiaml_server", "history", "3d4e5f6a", "--json"]
+    history = [sys.executable, "-m", "aiaml_server", "log", "3d4e5f6a", "--json"]
     settings = {**os.environ, **environ, "AIAML_MEMORY_DIR": str(base)}
     told = subprocess.run(history, check=True, env=settings, capture_output=True, timeout=60)
     assert [each["text"] for each in json.loads(told.stdout)] == texts[::-1]

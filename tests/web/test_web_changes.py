@@ -481,7 +481,7 @@ def test_counts_are_those_of_the_memories_and_read_few_files(
             assert told == people
         times = [
             moment
-            for each in filter(wanted._replace(since=None, until=None).matches, memories)
+            for each in filter(wanted._replace(since=None, before=None).matches, memories)
             if (moment := parse_timestamp(each.timestamp)) and 0 < moment < 4_102_444_800_000_000
         ]
         assert sum(count for *_, count in counts["time"]["bars"]) == len(times)

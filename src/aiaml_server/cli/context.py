@@ -1,4 +1,4 @@
-"""What the verbs share: the settings, the bank, and how it is opened."""
+"""What the commands share: the settings, the memory bank, and memories by their ids."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aiaml_server.errors import MalformedFile
+from aiaml_server.format.filters import Filter
+from aiaml_server.format.memory import SHORTEST_ID, Memory
 from aiaml_server.settings import MEMORY_DIR, Settings
-from aiaml_server.terminal import notify
+from aiaml_server.terminal import Exit, notify
 
 if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank
-
-REMOTE = "AIAML_GITHUB_REMOTE"
 
 
 def settings() -> Settings:
@@ -29,39 +29,53 @@ def settings() -> Settings:
 
 
 def use_directory(path: str) -> None:
-    """Have all that follows act on another memory directory.
-
-    A remote that the environment names belongs to the environment's directory. It is not used for
-    another one.
-    """
-    base = Settings.from_environ(os.environ).base
-    chosen = Path(path).expanduser().absolute()
-    os.environ[MEMORY_DIR] = str(chosen)
-    if os.environ.get(REMOTE) and chosen.resolve() != base.resolve():
-        del os.environ[REMOTE]
-        notify(f"{REMOTE} is for {base}, so it is not used for {chosen}.")
+    """Use another memory directory from now on, without the remote of the environment."""
+    os.environ[MEMORY_DIR] = str(Path(path).expanduser().absolute())
+    os.environ.pop("AIAML_GITHUB_REMOTE", None)
 
 
 @contextmanager
 def opened() -> Iterator[MemoryBank]:
-    """Open the bank of the environment's settings, without any background work.
-
-    What is changed is committed at the end; other machines get it from a server or `aiaml sync`.
-    """
-    from aiaml_server.bank import MemoryBank  # noqa: PLC0415 (a fifth of the start of a verb)
+    """Open the memory bank of the settings. Changes are committed when it is closed."""
+    from aiaml_server.bank import MemoryBank  # noqa: PLC0415 (`--help` needs none)
 
     with closing(MemoryBank(settings(), lasting=False, told=notify)) as bank:
         yield bank
 
 
+def found_by(bank: MemoryBank, memory_id: str) -> list[tuple[str, Memory]]:
+    """Return every memory that an id or its beginning names, with the name of its file.
+
+    Raises:
+        Exit: there is none.
+        InvalidInput: several ids begin so.
+    """
+    if found := bank.find(memory_id):
+        return found
+    hint = f"{SHORTEST_ID} characters of an id are enough; `aiaml search` finds memories by words"
+    raise Exit(f"no memory has the id {memory_id} ({hint})")
+
+
+def fields(memory: Memory, name: str) -> dict[str, Any]:
+    """Return a memory as `--json` has it everywhere: the fields of `recall`, and the file."""
+    return {**memory.fields(), "file": name}
+
+
+def why_nothing(bank: MemoryBank, wanted: Filter) -> str:
+    """Return a sentence about why there is nothing to show."""
+    if wanted or bank.names():
+        return "No memories match. `aiaml doctor` names files that cannot be read."
+    return "There are no memories yet. Agents store them, or you with `aiaml remember`."
+
+
 def text_in(bank: MemoryBank, name: str) -> str | None:
-    """Return what a file holds; None where it is not there, or no text."""
+    """Return the text of a file; None if there is no such file or it is not text."""
     with suppress(FileNotFoundError, MalformedFile):
         return bank.text(name)
     return None
 
 
 def quoted(values: Iterable[str]) -> str:
-    """Return words as a shell takes them; an id in a file that others wrote may be any text."""
-    words = [shlex.quote(each) for each in values]
-    return " ".join(["--", *words] if any(each[0] == "-" for each in words) else words)
+    """Return words as a shell takes them: an id in a file of others may be any text."""
+    words = [shlex.quote(value) for value in values]
+    return " ".join(["--", *words] if any(word[0] == "-" for word in words) else words)

@@ -1,36 +1,60 @@
-"""The options of the verbs that choose among memories, and show a part of them."""
+"""Options and arguments of commands that say which memories are meant."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
+from aiaml_server.cli.context import opened
 from aiaml_server.format.filters import WHEN
 from aiaml_server.terminal import dim, notify
 
-Verb = TypeVar("Verb", bound=Callable[..., Any])
+Command = TypeVar("Command", bound=Callable[..., Any])
+_COMPLETED = 200  # of the newest memories
+_PLAIN_ID = re.compile(r"[\w.-]+")  # no shell needs quotes for it
 
 
-def filtered(verb: Verb) -> Verb:
-    """Give a verb the options that `Filter.of` takes."""
-    for option in reversed(_OPTIONS):
-        verb = option(verb)
-    return verb
+class MemoryId(click.ParamType[str]):
+    """An id, or its beginning. The Tab key completes those of the newest memories."""
+
+    name = "id"
+
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        param: click.Parameter,  # noqa: ARG002
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        """Return the ids that begin so."""
+        with opened() as bank:
+            ids = [memory.id for _, memory in islice(bank.newest(), _COMPLETED)]
+        found = [each for each in ids if each.startswith(incomplete) and _PLAIN_ID.fullmatch(each)]
+        return list(map(CompletionItem, found))
 
 
-def limited(verb: Verb) -> Verb:
-    """Give a verb the options `limit` and `everything`."""
+def filtered(command: Command) -> Command:
+    """Add the options that `Filter.of` takes."""
+    for option in reversed(_FILTERS):
+        command = option(command)
+    return command
+
+
+def limited(command: Command) -> Command:
+    """Add the options `limit` and `everything`."""
     for option in reversed(_LIMITS):
-        verb = option(verb)
-    return verb
+        command = option(command)
+    return command
 
 
-def tell_limit(count: int, total: int) -> None:
-    """Say how many of all are shown, where that is not all of them."""
+def notify_limit(count: int, total: int) -> None:
+    """Say how many of all are shown, if there are more."""
     if count < total:
-        notify(dim(f"{count:,} of {total:,}: `--all` shows all of them."))
+        notify(dim(f"{count:,} of {total:,}; --all shows all."))
 
 
 _LIMITS = (
@@ -43,14 +67,14 @@ _LIMITS = (
         show_default=True,
         help="How many to show.",
     ),
-    click.option("--all", "everything", is_flag=True, help="All of them."),
+    click.option("--all", "everything", is_flag=True, help="Show all."),
 )
-_OPTIONS = (
-    click.option("--agent", "-a", metavar="NAME", help="Only this agent's."),
-    click.option("--user", "-u", metavar="NAME", help="Only those about this person."),
-    click.option("--topic", "-t", metavar="WORD", multiple=True, help="Only with this topic."),
+_FILTERS = (
+    click.option("--agent", "-a", metavar="NAME", help="Only memories of this agent."),
+    click.option("--user", "-u", metavar="NAME", help="Only memories about this person."),
     click.option(
-        "--since", metavar="TIME", help=f"Only from then on. {WHEN[0].upper()}{WHEN[1:]}."
+        "--topic", "-t", metavar="WORD", multiple=True, help="Only with this topic; repeatable."
     ),
-    click.option("--until", metavar="TIME", help="Only before then, likewise."),
+    click.option("--since", metavar="TIME", help=f"Only made since then: {WHEN}."),
+    click.option("--before", metavar="TIME", help="Only made before then."),
 )

@@ -1,38 +1,30 @@
-"""`forget`: memories deleted, by their ids or by a filter."""
+"""The command forget."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
-from time import sleep
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from aiaml_server.cli.context import opened, quoted
-from aiaml_server.cli.filtering import filtered
-from aiaml_server.cli.rows import print_lines
-from aiaml_server.cli.show import fields, found_by, nothing
-from aiaml_server.errors import MalformedFile
+from aiaml_server.cli.context import found_by, opened, quoted, settings, why_nothing
+from aiaml_server.cli.filtering import MemoryId, filtered
+from aiaml_server.cli.show import memory_lines
 from aiaml_server.format.filters import Filter
-from aiaml_server.format.memory import Memory, parse
+from aiaml_server.format.memory import Memory
 from aiaml_server.rendering import visible
+from aiaml_server.sync import plan_forgetting, sync_once
 from aiaml_server.terminal import (
+    EXIT_FAILED,
+    EXIT_OK,
     EXIT_USAGE,
     Exit,
     confirm,
     dim,
-    display_width,
     echo,
-    echo_json,
-    is_terminal,
-    join_words,
-    json_option,
+    notify,
     plural,
-    terminal_width,
     wrap,
-    wrap_line,
     yes_option,
 )
 from aiaml_server.timestamps import format_timestamp, now_micros
@@ -40,163 +32,118 @@ from aiaml_server.timestamps import format_timestamp, now_micros
 if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank
 
-_PREVIEWED = 25  # memories that are shown of what a filter means
-_SHOWN_LINES = 10  # of the text of each that is named
-_NAMED = 8  # ids, or files, in one sentence
+_PREVIEWED = 25  # memories that are shown
+_SHOWN_LINES = 5  # of each memory, if there are few
+_NAMED = 8  # ids in the command that restores them
+_LOCK_SECONDS = 60.0
+_NO_HISTORY = "sync is off, so there is no history. Set AIAML_ENABLE_SYNC to true for this command"
+_BEYOND = (
+    "This does not reach backups, exports and clones, and a host may keep old objects for a while. "
+    "A secret that was sent counts as known: change it."
+)
 
 
 @click.command("forget")
-@click.argument("said", nargs=-1, metavar="[ID|FIELD:VALUE]...")
+@click.argument("words", nargs=-1, metavar="[ID|FIELD:VALUE]...", type=MemoryId())
 @filtered
-@click.option(
-    "--export", "target", metavar="FILE", help="First write them to FILE, which ends in .jsonl."
-)
-@click.option("--everywhere", is_flag=True, help="Out of the history too, on all machines.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be forgotten.")
+@click.option("--everywhere", is_flag=True, help="Remove all versions, on all computers, for good.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be forgotten.")
 @yes_option
-@json_option
-def forget(
-    said: Sequence[str],
-    target: str | None,
-    everywhere: bool,
-    dry_run: bool,
-    yes: bool,
-    json: bool,
-    **options: Any,
-) -> int | None:
-    """Delete memories, after showing them and asking: by their ids, or all that a filter means.
+def forget(words: Sequence[str], everywhere: bool, dry_run: bool, yes: bool, **options: Any) -> int:
+    """Delete memories by ID or filter.
 
-    The files are gone at once, and no agent finds them any more, on any of your machines. The
-    history, here and in your copy, still has them: `aiaml restore` brings them back.
-
-    With --everywhere the history is rewritten without them, here, in the copy and, when they next
-    hear of it, on your other machines; also those that were forgotten before. That cannot be
-    undone. docs/sync.md ("Removing something for good") says how far it reaches.
+    No agent finds them any more, on any of your computers. The git history keeps them, and `aiaml
+    restore` brings them back. With --everywhere they leave the history as well, also at the remote
+    and on your other computers. That cannot be undone.
 
     \b
     Examples:
       aiaml forget 1b2c3d4e 4e5f6a7b
       aiaml forget 1b2c --yes
-      aiaml forget --topic work --until 90d --dry-run
-      aiaml forget agent:claude since:2h --export gone.jsonl
-      aiaml forget --everywhere 1b2c --dry-run
+      aiaml forget --topic work --before 90d --dry-run
+      aiaml forget --everywhere 1b2c
     """
-    wanted, ids = Filter.of(**options).and_said(said)
-    if everywhere and not (wanted or target):
-        from aiaml_server.cli.everywhere import everywhere as forget_everywhere  # noqa: PLC0415
-
-        return forget_everywhere(ids, yes=yes, dry_run=dry_run, json=json)
-    if everywhere or bool(wanted) == bool(ids):
-        other = (
-            "and neither a filter nor --export" if everywhere else "or a filter such as topic:food"
-        )
-        raise Exit(f"it takes IDs, {other}; `aiaml forget --help` tells more", EXIT_USAGE)
+    wanted, ids = Filter.of(**options).and_said(words)
+    if bool(wanted) == bool(ids) or (everywhere and wanted):
+        raise Exit("name IDs, or use a filter such as topic:food (not with --everywhere)", EXIT_USAGE)  # fmt: skip  # noqa: E501
+    if everywhere:
+        return _forget_everywhere(ids, yes=yes, dry_run=dry_run)
     with opened() as bank:
-        texts = _texts_of(bank, wanted, ids)
-        found = {name: parse(text) for name, text in texts.items()}
+        found = _find(bank, wanted, ids)
         if not found:
-            raise Exit(nothing(bank, wanted))
-        if not json and (dry_run or not yes):
-            _preview(list(found.values()), whole=bool(ids))
+            notify(why_nothing(bank, wanted))
+            return EXIT_OK
+        number = plural(len(found), "memory")
+        if dry_run or not yes:
+            _preview(list(found.values()))
         if dry_run:
-            if json:
-                memories = [fields(memory, name) for name, memory in found.items()]
-                echo_json({"forgotten": 0, "memories": memories})
-            else:
-                told = f"{plural(len(found), 'memory')} would be forgotten; nothing was changed."
-                echo(wrap(told))
-            return None
+            echo(f"{number} would be forgotten. Nothing was changed.")
+            return EXIT_OK
         if not yes:
-            confirm(f"Forget {plural(len(found), 'memory')}?")
-        if target:
-            from aiaml_server.cli.export import write_memories  # noqa: PLC0415
-
-            write_memories(Path(target).resolve(), list(found.values()), force=False)
-        if len(texts) > _NAMED and bank.commit() is not None:  # deletions by hand come before it
-            sleep(1 - now_micros() % 1_000_000 / 1e6)
+            confirm(f"Forget {number}?")
         began = format_timestamp(now_micros(), "seconds")
-        kept = bank.forget(texts)
-        there = bank.recall(memory.id for memory in found.values())
-    twins = {memory_id for memory_id, memories in there.items() if memories}
-    undo = _undo_of({name: found[name] for name in found if name in (kept or ())}, twins, began)
-    _answer(found, kept, target, undo, json=json)
-    return None
+        kept = bank.forget({name: bank.text(name) for name in found}) or ()
+    undo = _undo_command({name: found[name] for name in found if name in kept}, began)
+    echo(f"Forgot {number}.")
+    echo(f"Undo: {undo}" if undo else "It was not in the history, and is gone for good.")
+    return EXIT_OK
 
 
-def _texts_of(bank: MemoryBank, wanted: Filter, ids: Sequence[str]) -> dict[str, str]:
-    """Return the files that are meant, with what stands in them at this moment."""
+def _find(bank: MemoryBank, wanted: Filter, ids: Sequence[str]) -> dict[str, Memory]:
+    """Return the memories of these ids, or else those that match, by the names of their files."""
     if ids:
-        names = [name for each in ids for name, _ in found_by(bank, each)]
-        return {name: bank.text(name) for name in names}
-    texts = {}
-    for _, name in bank.dated(wanted):
-        with suppress(FileNotFoundError, MalformedFile):  # changed in this very moment
-            text = bank.text(name)
-            if wanted.matches(parse(text)):
-                texts[name] = text
-    return texts
+        return dict(each for memory_id in ids for each in found_by(bank, memory_id))
+    return dict(bank.newest(wanted))
 
 
-def _preview(found: Sequence[Memory], *, whole: bool) -> None:
-    """Show what is meant: the first of many in a row each, or of each the text."""
-    if not whole:
-        print_lines(found[:_PREVIEWED])
-        if len(found) > _PREVIEWED:
-            echo(f"… and {len(found) - _PREVIEWED:,} more.")
-        return
-    for memory in found:
-        print_lines([memory])
-        lines = [line for line in visible(memory).content.splitlines() if line.strip()]
-        if len(lines) > 1 or display_width(memory.content) > terminal_width() // 3:
-            for line in lines[:_SHOWN_LINES]:
-                for each in (
-                    wrap_line(f"    {line}".rstrip(), terminal_width()) if is_terminal() else [line]
-                ):
-                    echo(each)
-        if len(lines) > _SHOWN_LINES:
-            echo(dim(f"    … and {plural(len(lines) - _SHOWN_LINES, 'more line')}"))
+def _preview(memories: Sequence[Memory]) -> None:
+    """Show what is meant: the beginning of each memory."""
+    for memory in memories[:_PREVIEWED]:
+        lines = visible(memory).content.splitlines()[:_SHOWN_LINES]
+        for line in memory_lines(memory, matching=lines if len(memories) < _PREVIEWED else []):
+            echo(line)
+    if len(memories) > _PREVIEWED:
+        echo(dim(f"… and {len(memories) - _PREVIEWED:,} more."))
 
 
-def _undo_of(kept: Mapping[str, Memory], twins: Collection[str], began: str) -> str:
-    """Return the command that brings back what git has; empty where that is nothing.
+def _undo_command(kept: Mapping[str, Memory], began: str) -> str:
+    """Return the command that restores what the history keeps; empty if that is nothing.
 
-    Args:
-        kept: what it has, by the names of the files.
-        twins: the ids that other files still have.
-        began: a moment before they were forgotten.
+    The history knows memories by the names of their files, which end with the id if they are ours.
     """
-    ids = {name if memory.id in twins else memory.id: None for name, memory in kept.items()}
-    if not ids:
-        return ""
-    return f"aiaml restore {quoted(ids) if len(kept) <= _NAMED else f'--since {began}'}"
+    if len(kept) > _NAMED:
+        return f"aiaml restore --since {began}"
+    ids = [each.id if name.endswith(f"_{each.id}.md") else name for name, each in kept.items()]
+    return f"aiaml restore {quoted(ids)}" if ids else ""
 
 
-def _answer(
-    found: Mapping[str, Memory], kept: set[str] | None, target: str | None, undo: str, *, json: bool
-) -> None:
-    """Tell what was forgotten; `kept` is None where git took nothing."""
-    missing = [name for name in found if name not in (kept or ())]
-    if json:
-        echo_json(
-            {
-                "forgotten": len(found),
-                "memories": [fields(memory, name) for name, memory in found.items()],
-                "not_in_history": missing,
-                "exported": target,
-                "undo": undo or None,
-            }
-        )
-        return
-    echo(f"Forgot {plural(len(found), 'memory')}.")
-    if target:
-        again = f"aiaml import {quoted([target])}"
-        echo(wrap(f"{target} has what they were: `{again}` adds it again."))
-    if undo:
-        back = "it" if len(found) - len(missing) == 1 else "them"
-        echo(wrap(f"`{undo}` brings {back} back."))
-    gone = "" if target else ": gone for good"
-    if missing and kept is not None:
-        names = join_words(missing[:_NAMED]) + (" and others" if len(missing) > _NAMED else "")
-        echo(wrap(f"The history does not have the last version of {names}{gone}."))
-    elif missing and not target:
-        echo(wrap("What the history does not have from before is gone for good."))
+def _forget_everywhere(ids: Sequence[str], *, yes: bool, dry_run: bool) -> int:
+    """Forget memories in the history too; return the exit code.
+
+    Raises:
+        Exit: sync is off, no such memory was ever committed, or the remote still has it.
+        AiamlError: nothing was done, because git cannot.
+    """
+    setting = settings()
+    if not setting.sync:
+        raise Exit(_NO_HISTORY, EXIT_USAGE)
+    with opened() as bank:
+        bank.commit()
+        found = [each for memory_id in ids for each in bank.find(memory_id)]
+        whole_ids = {*ids, *(memory.id for _, memory in found)}
+        plan = plan_forgetting(setting.base, [name for name, _ in found], whole_ids)
+        if not plan.versions:
+            raise Exit(f"no memory {', '.join(ids)} is in the history")
+        takes = f"{plural(plan.versions, 'version')} in {plural(len(plan.paths), 'file')}"
+        if dry_run or not yes:
+            echo(wrap(f"{takes} will be removed from the history on all computers. {_BEYOND}"))
+        if dry_run:
+            return EXIT_OK
+        if not yes:
+            confirm("Forget this everywhere, for good?")
+        status, _ = sync_once(setting, forget=plan.sums, lock_seconds=_LOCK_SECONDS)
+        bank.erase([path.removeprefix("files/") for path in plan.paths], [], whole_ids)
+    if status.problem:
+        raise Exit(f"the remote still has them: {status.problem.sentence}", EXIT_FAILED)
+    echo(f"Forgot {takes} everywhere. This cannot be undone.")
+    return EXIT_OK

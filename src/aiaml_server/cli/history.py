@@ -1,39 +1,33 @@
-"""The commands history, restore and log: what git remembers of memories."""
+"""The commands log and restore: what git remembers of memories."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby, islice
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from aiaml_server.bank import MemoryBank
-from aiaml_server.cli.context import opened, quoted, settings, text_in
-from aiaml_server.cli.rows import print_lines
-from aiaml_server.errors import InvalidInput, MalformedFile
+from aiaml_server.cli.context import opened, quoted, text_in
+from aiaml_server.cli.filtering import MemoryId
+from aiaml_server.errors import InvalidInput
 from aiaml_server.format.filters import Filter
-from aiaml_server.format.invisible import marked
-from aiaml_server.format.memory import Memory, parse, parsed
-from aiaml_server.rendering import title, visible
-from aiaml_server.rendering.differences import difference
+from aiaml_server.format.invisible import marked, marked_line
+from aiaml_server.format.memory import parse, parsed
+from aiaml_server.rendering import title, unified_diff
 from aiaml_server.storage.store import id_in
 from aiaml_server.sync import History, Version
 from aiaml_server.terminal import (
-    EXIT_NOTHING,
-    EXIT_OK,
     EXIT_USAGE,
     Exit,
     bold,
     confirm,
-    dim,
     echo,
     echo_json,
-    echo_rows,
+    echo_paged,
     json_option,
     notify,
     plural,
-    rows_options,
     styled,
     terminal_width,
     truncate,
@@ -41,54 +35,88 @@ from aiaml_server.terminal import (
 )
 from aiaml_server.timestamps import format_minute, format_timestamp
 
-_SHORT = 8  # digits of a revision
-_SHOWN_LINES = 20
-_TOGETHER = 10  # more changes than this in one commit are one line
-_COLOURS = {"+": "green", "-": "red", "@": "dim"}
+if TYPE_CHECKING:
+    from aiaml_server.bank import MemoryBank
+
+_HEAD_COLUMNS = 38  # of revision, time, action
+_COLOURS = {"+": "green", "-": "red"}
+
+# --- log ------------------------------------------------------------------------------------------
 
 
-@click.command("history")
-@click.argument("memory_id", metavar="ID")
-@click.option("--diff", "-d", "differences", is_flag=True, help="Show what each change was.")
-@rows_options
-def history(memory_id: str, differences: bool, data: str) -> None:
-    """Show every version that a memory has had, newest first.
+@click.command("log")
+@click.argument("memory_id", metavar="[ID]", required=False, type=MemoryId())
+@click.option("--limit", "-n", metavar="N", type=click.IntRange(1), default=25, help="How many.")
+@click.option("--since", metavar="TIME", help="Only since then: a date, or 90m, 12h, 7d, 2w ago.")
+@json_option
+def log(memory_id: str | None, limit: int, since: str | None, json: bool) -> None:
+    """Show recent changes, or the versions of one memory.
 
-    It works for a forgotten memory too. A line begins with the revision, for `aiaml restore ID
-    --at REV`.
+    A line begins with the revision, for `aiaml restore ID --at REVISION`. With an ID the changes of
+    the text are shown as well. Forgotten memories have versions too.
 
     \b
     Examples:
-      aiaml history 4e5f6a7b
-      aiaml history 4e5f6a7b --diff
+      aiaml log
+      aiaml log --since 7d -n 100
+      aiaml log 4e5f6a7b
     """
+    start = _start(since)
     with opened() as bank:
         known = bank.history()
-        versions = _versions(known, bank, memory_id)
-    texts = _texts(known, versions)
-    if data:
-        rows = [{**_fields(each), "text": texts.get(each.after)} for each in versions]
-        echo_rows(rows, data)
-        return
+        versions = _versions(known, bank, memory_id) if memory_id else known.versions()
+        recent = list(islice((each for each in versions if each.time >= start), limit))
+    texts = _texts(known, recent)
+    if json:
+        echo_json([_fields(version, texts) for version in recent])
+    else:
+        echo_paged(_log_lines(recent, texts, with_changes=memory_id is not None))
+    if not recent:
+        notify("Nothing has changed since then." if since else "There is no history yet.")
+
+
+def _log_lines(
+    versions: Iterable[Version], texts: Mapping[str, str], *, with_changes: bool
+) -> Iterator[str]:
     for version in versions:
-        text = texts.get(version.after or version.before, "")
-        echo(f"{bold(version.commit[:_SHORT])}  {_line(version, text)}")
-        if differences:
-            for line in _difference(texts.get(version.before), texts.get(version.after)):
-                echo(f"    {line}".rstrip())
+        row = _fields(version, texts)
+        memory = parsed(row["text"])
+        words = f"{memory.agent}: {title(memory.content)}" if memory else version.name
+        line = f"{marked_line(row['id'])}  {truncate(version.author, 20)}  {words}"
+        head = f"{bold(version.commit[:8])}  {format_minute(row['time'])}  {version.action:8}"
+        yield f"{head}  {truncate(line, terminal_width() - _HEAD_COLUMNS)}"
+        if with_changes:
+            yield from _changes(texts.get(version.before), texts.get(version.after))
+
+
+def _fields(version: Version, texts: Mapping[str, str]) -> dict[str, Any]:
+    """Return what `--json` has of a version."""
+    text = texts.get(version.after or version.before)
+    memory = parsed(text)
+    return {
+        "revision": version.commit,
+        "time": format_timestamp(version.time * 1_000_000, "seconds"),
+        "action": version.action,
+        "author": version.author,
+        "id": memory.id if memory else id_in(version.name),
+        "file": version.name,
+        "text": text,
+    }
+
+
+# --- restore --------------------------------------------------------------------------------------
 
 
 @click.command("restore")
-@click.argument("ids", metavar="[ID]...", nargs=-1)
-@click.option("--at", metavar="REV", help="The version of this revision, as `history` has it.")
-@click.option("--since", metavar="TIME", help="All that was forgotten since a date, or 2h, 7d ago.")
+@click.argument("ids", metavar="[ID]...", nargs=-1, type=MemoryId())
+@click.option("--at", metavar="REVISION", help="The version of this revision in `aiaml log ID`.")
+@click.option("--since", metavar="TIME", help="All forgotten since then: a date, or 2h, 7d ago.")
 @yes_option
-@json_option
-def restore(ids: Sequence[str], at: str | None, since: str | None, yes: bool, json: bool) -> None:
-    """Bring back an earlier version, or a forgotten memory.
+def restore(ids: Sequence[str], at: str | None, since: str | None, yes: bool) -> None:
+    """Restore earlier versions or forgotten memories.
 
-    A forgotten memory comes back as it was last. Of one that is there, the version before its last
-    change does, or that of --at. The present version stays in the history.
+    A forgotten memory gets its last version. An existing one gets the version before its last
+    change, or that of --at. The present version stays in the history.
 
     \b
     Examples:
@@ -97,74 +125,24 @@ def restore(ids: Sequence[str], at: str | None, since: str | None, yes: bool, js
       aiaml restore --since 2h
     """
     if bool(ids) == (since is not None) or (at and len(ids) != 1):
-        raise Exit("it takes IDs, or --since TIME; --at goes with one ID", EXIT_USAGE)
-    restored: dict[str, str] = {}
+        raise Exit("name IDs, or use --since TIME; --at takes one ID", EXIT_USAGE)
     with opened() as bank:
         known = bank.history()
-        if since is not None:
-            restored = _forgotten_since(known, bank, _start(since))
+        texts = _forgotten_since(known, bank, _start(since)) if since else {}
         for memory_id in ids:
-            restored |= _earlier(known, bank, memory_id, at)
-        if not restored:
-            raise Exit("there is nothing to bring back")
-        replaced = [name for name in restored if bank.stamp(name)]
-        for name, text in restored.items():
-            if not json:
-                _show(text_in(bank, name), text)
+            texts |= _earlier(known, bank, memory_id, at)
+        replaced = [name for name in texts if bank.stamp(name)]
+        for name, text in texts.items():
+            echo(f"Memory {bold(marked_line(parse(text).id))}:")
+            echo("\n".join(_changes(text_in(bank, name), text)))
         if replaced and not yes:
             confirm(f"Replace {plural(len(replaced), 'memory')}?")
-        for name, text in restored.items():
-            before = text_in(bank, name)
-            texts = _texts(known, known.versions([name])).values() if before is not None else ()
-            bank.restore(name, before, text, list(texts))
-    if json:
-        from aiaml_server.cli.show import fields  # noqa: PLC0415 (nothing else shows whole ones)
-
-        echo_json([fields(parse(text), name) for name, text in restored.items()])
-        return
-    echo(f"Restored {plural(len(restored), 'memory')}.")
+        for name, text in texts.items():
+            history = _texts(known, known.versions([name])) if name in replaced else {}
+            bank.restore(name, text_in(bank, name), text, list(history.values()))
+    echo(f"Restored {plural(len(texts), 'memory')}.")
     undo = "restore" if replaced else "forget"
-    echo(f"`aiaml {undo} {quoted(parse(text).id for text in restored.values())}` takes it back.")
-
-
-@click.command("log")
-@click.option(
-    "--limit",
-    "-n",
-    metavar="N",
-    type=click.IntRange(1),
-    default=25,
-    help="How many; 25 by default.",
-)
-@click.option("--since", metavar="TIME", help="Only from then on: a date, or 90m, 12h, 7d, 2w ago.")
-@rows_options
-def log(limit: int, since: str | None, data: str) -> int:
-    """Show which memories were added, edited and deleted lately, on all computers.
-
-    \b
-    Examples:
-      aiaml log
-      aiaml log --since 7d -n 100
-    """
-    start = _start(since)
-    known = History(settings().base)
-    recent = (each for each in known.versions() if each.time >= start)
-    rows = [list(group) for _, group in islice(groupby(recent, lambda each: each.commit), limit)]
-    single = [row[0] for row in rows if len(row) <= _TOGETHER]
-    texts = _texts(known, single)
-    if data:
-        echo_rows([_row_fields(row, texts) for row in rows], data)
-    for row in () if data else rows:
-        if len(row) > _TOGETHER:
-            echo(f"{_when(row[0])}  {row[0].action:8}  {plural(len(row), 'memory')}")
-            continue
-        for version in row:
-            texts |= _texts(known, [version])
-            text = texts.get(version.after or version.before, "")
-            echo(f"{_line(version, text, id_in(version.name))}")
-    if not rows and not data:
-        notify("Nothing has changed since then." if since else "Nothing was stored yet.")
-    return EXIT_OK if rows else EXIT_NOTHING
+    echo(f"Undo: aiaml {undo} {quoted(parse(text).id for text in texts.values())}")
 
 
 def _start(since: str | None) -> float:
@@ -173,21 +151,17 @@ def _start(since: str | None) -> float:
 
 
 def _versions(known: History, bank: MemoryBank, memory_id: str) -> list[Version]:
-    """Return what happened to a memory, there or forgotten, newest first.
+    """Return what happened to a memory, existing or forgotten, newest first.
 
     Raises:
         Exit: the history does not know it.
     """
     found = bank.find(memory_id)
     whole_id = found[0][1].id if found else memory_id
-    versions = known.of_memory(whole_id, [name for name, _ in found])
-    ids = {id_in(version.name) for version in versions} - {whole_id}
-    if len(ids) > 1:
-        raise InvalidInput("id", f"{memory_id} is the beginning of {', '.join(sorted(ids)[:5])}")
-    if not versions and found:
-        raise Exit(f"memory {memory_id} is not in the history yet: `aiaml sync` puts it there")
+    names = [name for name, _ in found] or [memory_id]  # it may be the name of a file
+    versions = known.of_memory(whole_id, names)
     if not versions:
-        raise Exit(f"no memory has or had the id {memory_id}")
+        raise Exit(f"the history has no memory {memory_id}; `aiaml sync` commits new ones")
     return versions
 
 
@@ -196,95 +170,45 @@ def _texts(known: History, versions: Iterable[Version]) -> dict[str, str]:
 
 
 def _earlier(known: History, bank: MemoryBank, memory_id: str, at: str | None) -> dict[str, str]:
-    """Return the version of a memory to bring back, by the name of its file."""
+    """Return the version of a memory to restore, by the name of its file.
+
+    Raises:
+        Exit: there is none.
+        InvalidInput: there is none at this revision.
+    """
     versions = _versions(known, bank, memory_id)
     texts = _texts(known, versions)
-    if at is not None:
-        commit = known.resolve(at)
-        files = known.files_at(commit) if commit else {}
-        for version in versions:
-            text = texts.get(files.get(version.name, ""))
-            if text is not None:
-                return {version.name: _checked(text)}
-        raise InvalidInput("--at", f"memory {memory_id} has no version {at!r}; see `aiaml history`")
+    files = known.files_at(commit) if at and (commit := known.resolve(at)) else {}
     for version in versions:
-        present = text_in(bank, version.name)
-        for name in (version.after, version.before):
-            text = texts.get(name)
+        wanted = (files.get(version.name),) if at else (version.after, version.before)
+        present = None if at else text_in(bank, version.name)
+        for name in wanted:
+            text = texts.get(name or "")
             if text is not None and text != present:
-                return {version.name: _checked(text)}
+                return {version.name: text}
+    if at:
+        raise InvalidInput("--at", f"memory {memory_id} has no version {at!r}; see `aiaml log ID`")
     raise Exit(f"there is no other version of memory {memory_id}")
 
 
 def _forgotten_since(known: History, bank: MemoryBank, start: float) -> dict[str, str]:
-    """Return the last texts of the memories that were forgotten since a time."""
+    """Return the last texts of the memories that were forgotten since a time.
+
+    Raises:
+        Exit: there are none.
+    """
     gone: dict[str, str] = {}
     for version in known.versions():
-        if version.time < start:
-            break
-        if version.action == "deleted" and not bank.stamp(version.name):
+        if version.time >= start and version.action == "deleted" and not bank.stamp(version.name):
             gone.setdefault(version.name, version.before)
     texts = known.texts(gone.values())
-    return {name: texts[version] for name, version in gone.items() if parsed(texts.get(version))}
+    valid = {name: texts[blob] for name, blob in gone.items() if parsed(texts.get(blob))}
+    if not valid:
+        raise Exit("no memory was forgotten since then, or all exist again")
+    return valid
 
 
-def _checked(text: str) -> str:
-    try:
-        parse(text)
-    except MalformedFile as error:
-        raise Exit(f"that version is not a valid memory: {error}") from error
-    return text
-
-
-def _show(before: str | None, text: str) -> None:
-    memory = visible(parse(text))
-    if before is None:
-        print_lines([memory])
-        return
-    echo(f"Memory {bold(memory.id)}:")
-    lines = _difference(before, text)
-    for line in lines[:_SHOWN_LINES]:
-        echo(f"    {line}".rstrip())
-    if len(lines) > _SHOWN_LINES:
-        echo(dim(f"    … and {plural(len(lines) - _SHOWN_LINES, 'more line')}"))
-
-
-def _when(version: Version) -> str:
-    return format_minute(format_timestamp(version.time * 1_000_000, "seconds"))
-
-
-def _line(version: Version, text: str, memory_id: str = "") -> str:
-    memory = parsed(text)
-    words = f"{memory.agent}: {title(memory.content)}" if memory else version.name
-    author = truncate(version.author, 20)
-    head = "  ".join(filter(None, [_when(version), f"{version.action:8}", memory_id, author]))
-    return f"{head}  {truncate(words, max(terminal_width() - len(head) - _SHORT - 4, 20))}"
-
-
-def _fields(version: Version) -> dict[str, Any]:
-    return {
-        "revision": version.commit,
-        "time": format_timestamp(version.time * 1_000_000, "seconds"),
-        "what": version.action,
-        "author": version.author,
-        "file": version.name,
-    }
-
-
-def _row_fields(row: Sequence[Version], texts: Mapping[str, str]) -> dict[str, Any]:
-    version = row[0]
-    if len(row) > _TOGETHER:
-        return {**_fields(version), "id": None, "content": None, "memories": len(row)}
-    memory: Memory | None = parsed(texts.get(version.after or version.before))
-    return {
-        **_fields(version),
-        "id": memory.id if memory else id_in(version.name),
-        "content": truncate(memory.content, 200) if memory else None,
-        "memories": len(row),
-    }
-
-
-def _difference(before: str | None, after: str | None) -> list[str]:
-    """Return what changed, line by line."""
-    lines = difference(marked(before or ""), marked(after or ""))
-    return [styled(line, _COLOURS.get(line[:1])) for line in lines]
+def _changes(before: str | None, after: str | None) -> list[str]:
+    """Return what changed, line by line, indented."""
+    lines = unified_diff(marked(before or ""), marked(after or ""))
+    return [styled(f"    {line}", _COLOURS.get(line[:1])) for line in lines]

@@ -19,7 +19,7 @@ FIELDS = {
     "user": "ann",
     "topic": "food",
     "since": "7d",
-    "until": "2w",
+    "before": "2w",
 }
 """What a question can say, each with an example of what stands behind its colon."""
 NAMES = ("agent", "user", "topic")
@@ -76,14 +76,14 @@ class Filter(NamedTuple):
         user: its user, in any case.
         topics: all of these are among its topics, in any case.
         since: microseconds since 1970; made then or later.
-        until: made before then.
+        before: made before then.
     """
 
     agent: str = ""
     user: str = ""
     topics: tuple[str, ...] = ()
     since: int | None = None
-    until: int | None = None
+    before: int | None = None
 
     @classmethod
     def of(
@@ -93,7 +93,7 @@ class Filter(NamedTuple):
         user: str | None = None,
         topic: Iterable[str] = (),
         since: str | None = None,
-        until: str | None = None,
+        before: str | None = None,
     ) -> Filter:
         """Make a filter of a verb's options.
 
@@ -106,7 +106,7 @@ class Filter(NamedTuple):
             (user or "").casefold(),
             topics,
             _moment("--since", since),
-            _moment("--until", until),
+            _moment("--before", before),
         )
 
     def and_said(self, words: Iterable[str]) -> tuple[Filter, list[str]]:
@@ -154,7 +154,7 @@ class Filter(NamedTuple):
             return False
         if self.topics and not {each.casefold() for each in memory.topics}.issuperset(self.topics):
             return False
-        return (self.since is None and self.until is None) or self._in_time(memory)
+        return (self.since is None and self.before is None) or self._in_time(memory)
 
     def among(self, memories: Iterable[tuple[str, Memory]]) -> Iterator[tuple[str, Memory]]:
         """Return those (file name, memory) pairs that are meant."""
@@ -165,7 +165,7 @@ class Filter(NamedTuple):
         if moment is None:
             return False
         since = self.since is None or moment >= self.since
-        return since and (self.until is None or moment < self.until)
+        return since and (self.before is None or moment < self.before)
 
 
 def _topics(said: Iterable[str]) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ def matching(wanted: Filter | None, ids: Collection[int] | None = None) -> tuple
     has_label = f"id IN (SELECT file FROM labels WHERE key {IN})"
     parts: list[tuple[str, object]] = [(has_label, listed([key])) for key in keys]
     parts.append((f"id {IN}", None if ids is None else listed(ids)))
-    parts += [("instant >= ?", wanted.since), ("instant < ?", wanted.until)]
+    parts += [("instant >= ?", wanted.since), ("instant < ?", wanted.before)]
     used = [part for part in parts if part[1] is not None]
     condition = " AND ".join(["problem IS NULL", *[part for part, _ in used]])
     return condition, [value for _, value in used]

@@ -1,26 +1,43 @@
-"""A memory as people see it: whatever it holds is shown, and nothing of it is obeyed.
-
-__init__    its fields, on a line each; its lines, paragraphs and title without markup
-commonmark  markdown parsed so that nothing is hidden, and checked for it
-html        markdown as safe HTML
-terminal    markdown as lines of text
-"""
+"""How a memory is shown to people: its title, its visible text, and the difference of two texts."""
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 
 from aiaml_server.format.invisible import marked, marked_line
 from aiaml_server.format.memory import Memory
 
-MAX_RENDERED = 32 * 1024  # characters …
-MOST_PARTS = 4000  # … and lines and brackets; the worst text takes half a second to parse
+_TITLE_CHARACTERS = 4096  # in which a title is looked for
+_BLOCK_MARK = re.compile(r"(?:(?:[-*+>|]|#{1,6}|\[[ xX]\]|\d{1,9}[.)])(?:\s+|$))+")
+_RULE_OR_FENCE = re.compile(r"(?:[-*_=|:+]\s*){3,}|(?:```|~~~).*")
+_LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\n]*\)")
+_EMPHASIS = re.compile(r"\*{1,3}(?=\S)|(?<=\S)\*{1,3}|__|~~|`")
+_WORD = re.compile(r"\w")
+
+
+def title(content: str) -> str:
+    """Return the first line of a markdown text that has a word, without its markup."""
+    beginning = content[:_TITLE_CHARACTERS]
+    for line in map(str.strip, beginning.splitlines()):
+        if not _RULE_OR_FENCE.fullmatch(line):
+            text = _plain(line)
+            if _WORD.search(text):
+                return text
+    return beginning.strip()
+
+
+def _plain(line: str) -> str:
+    """Remove the markup of one line."""
+    mark = _BLOCK_MARK.match(line)
+    text = _LINK.sub(r"\1", line[mark.end() :] if mark else line)
+    text = " ".join(_EMPHASIS.sub("", text).split())
+    return re.sub(r" ?\| ?", " · ", text).strip(" ·#")
 
 
 def visible(memory: Memory) -> Memory:
-    """Return a memory as it may be shown: `marked`, and on one line what has to be."""
+    """Return a memory with its invisible characters marked, and its fields on one line each."""
     return replace(
         memory,
         id=marked_line(memory.id),
@@ -32,47 +49,7 @@ def visible(memory: Memory) -> Memory:
     )
 
 
-# A line that begins no block, has no span and does not break hard.
-_UNMARKED = re.compile(r"[^\W_0-9]([^*_`~<&\\\[\]]*[^*_`~<&\\\[\] ])?")
-
-
-def paragraphs(source: str) -> list[list[str]] | None:
-    """Return the lines of each paragraph of a text that has no markup; None where it may have.
-
-    So prose need not wait for the parser, which takes a tenth of the start of `aiaml show`.
-    """
-    found: list[list[str]] = [[]]
-    for line in source.strip("\n").split("\n"):
-        if not line:
-            found.append([])
-        elif _UNMARKED.fullmatch(line) and line.isprintable():
-            found[-1].append(line)
-        else:
-            return None
-    return [each for each in found if each]
-
-
-_TITLED = 4096  # characters in which a title is looked for
-_BEFORE = re.compile(r"(?:(?:[-*+>|]|#{1,6}|\[[ xX]\]|[0-9]{1,9}[.)])(?:[ \t]+|$))+")
-_BETWEEN = re.compile(r"[ \t]*(?:[-*_=|:+][ \t]*){3,}|[ \t]*(?:```|~~~).*")  # rules, fences
-_LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\n]*\)")
-_EMPHASIS = re.compile(r"\*{1,3}(?=\S)|(?<=\S)\*{1,3}|__|~~|`")
-_CELLS = re.compile(r" ?\| ?")  # blanks are single there
-_WORD = re.compile(r"\w")
-
-
-def read_aloud(markdown: str) -> Iterator[str]:
-    """Yield the lines that say something, without their markup."""
-    for line in markdown.splitlines():
-        if not _BETWEEN.fullmatch(line):
-            words = line.strip()
-            lead = _BEFORE.match(words)
-            plain = _EMPHASIS.sub("", _LINK.sub(r"\1", words[lead.end() :] if lead else words))
-            if said := _CELLS.sub(" · ", " ".join(plain.split())).strip(" ·#"):
-                yield said
-
-
-def title(content: str) -> str:
-    """Return what a text is called by: its first heading or line with a word, without markup."""
-    beginning = content[:_TITLED]
-    return next(filter(_WORD.search, read_aloud(beginning)), beginning.strip())
+def unified_diff(before: str, after: str) -> list[str]:
+    """Return what changed from one text to another, as `diff -u` shows it, without file names."""
+    old, new = before.splitlines(), after.splitlines()
+    return list(difflib.unified_diff(old, new, lineterm="", n=2))[2:]

@@ -41,7 +41,7 @@ def question(request: Request) -> tuple[Filter, Question | None]:
         user=asked.get("user"),
         topic=asked.getlist("topic"),
         since=asked.get("since") or None,
-        until=asked.get("until") or None,
+        before=asked.get("until") or None,
     )
     wanted, rest = by_field.and_said(words(said))
     return wanted, Question.parse(rest) if clean(rest) else None

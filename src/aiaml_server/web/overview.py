@@ -27,7 +27,7 @@ def overview(bank: MemoryBank, wanted: Filter, asked: Question | None = None) ->
         StoreError: the directory cannot be read.
     """
     counts = bank.counts(wanted, asked)
-    every = bank.counts(wanted._replace(since=None, until=None), asked).moments
+    every = bank.counts(wanted._replace(since=None, before=None), asked).moments
     moments = [each for each in every if 0 <= each < _FAR]
     unit, days = _spans((moments[0], moments[-1]) if moments else None)
     places = [bisect_left(moments, parse_timestamp(each.isoformat()) or 0) for each in days]

@@ -8,7 +8,6 @@ from typing import Any
 
 from aiaml_server.bank import MemoryBank
 from aiaml_server.format.memory import Memory, parsed
-from aiaml_server.rendering.differences import changed_words
 from aiaml_server.sync import History, Version
 from aiaml_server.timestamps import format_timestamp
 from aiaml_server.web.shown import title
@@ -98,7 +97,7 @@ def _changed(before: str | None, after: str | None) -> dict[str, Any]:
         "fields": [
             (name, *each) for name, each in zip(_HEAD, fields, strict=False) if len({*each}) > 1
         ],
-        "words": changed_words(was, now),
+        "words": [(was, now)] if was != now else [],
     }
 
 

@@ -61,7 +61,7 @@ def excerpt(content: str, keywords: Sequence[str]) -> str:
     found = [place for each in keywords if (place := _place(lower, each)) >= 0]
     first = min(found, default=0)
     start = content.rfind(" ", 0, max(first - _BEFORE, 0)) + 1 if first > 2 * _BEFORE else 0
-    words = " · ".join(rendering.read_aloud(content[start : start + _LOOKED_AT]))
+    words = " · ".join(content[start : start + _LOOKED_AT].split("\n"))
     if not start:
         words = words.removeprefix(title(content)).removeprefix(" · ")
     return f"{'…' * bool(start)}{_cut(words, EXCERPT)}"

@@ -150,7 +150,7 @@ function choices() {
   fill(byId("user"), counts.users, valueOf(state.chips, "user"));
   fill(byId("topic"), counts.topics, "");
   byId("since").value = dated(valueOf(state.chips, "since"));
-  byId("until").value = shifted(dated(valueOf(state.chips, "until")), -1);
+  byId("before").value = shifted(dated(valueOf(state.chips, "before")), -1);
   pressed();
 }
 
@@ -185,8 +185,8 @@ const toggled = (field) => (name) => filter(withField(state.chips, field, valueO
 const topic = (name) => filter(withTopic(state.chips, name));
 
 function time(since, until) {
-  const same = valueOf(state.chips, "since") === since && valueOf(state.chips, "until") === until;
-  filter(withField(withField(state.chips, "since", same ? "" : since), "until", same ? "" : until));
+  const same = valueOf(state.chips, "since") === since && valueOf(state.chips, "before") === until;
+  filter(withField(withField(state.chips, "since", same ? "" : since), "before", same ? "" : until));
 }
 
 function filter(changed) {
@@ -640,7 +640,7 @@ function listenTo() {
   byId("user").addEventListener("change", (event) => filter(withField(state.chips, "user", event.target.value)));
   byId("topic").addEventListener("change", (event) => event.target.value && topic(event.target.value));
   byId("since").addEventListener("change", (event) => filter(withField(state.chips, "since", event.target.value)));
-  byId("until").addEventListener("change", (event) => filter(withField(state.chips, "until", event.target.value && shifted(event.target.value, 1))));
+  byId("before").addEventListener("change", (event) => filter(withField(state.chips, "before", event.target.value && shifted(event.target.value, 1))));
   byId("forgotten").addEventListener("click", () => only({ forgotten: !state.forgotten }));
   byId("filters-toggle").addEventListener("click", () => filters());
   byId("sync").addEventListener("click", () => { sync(); byId("sync-dialog").showModal(); });

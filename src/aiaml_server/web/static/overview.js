@@ -27,7 +27,7 @@ const malformed = (count) =>
 
 function pictures({ all, count, time, topics, pairs, agents, users }, lately, chips, actions, width) {
   const chosen = topicsOf(chips).map((each) => each.toLowerCase());
-  const days = { since: valueOf(chips, "since"), until: valueOf(chips, "until") };
+  const days = { since: valueOf(chips, "since"), until: valueOf(chips, "before") };
   return [
     time.bars.length ? part("Over time", timeline(time, days, width, actions.time)) : null,
     lately.length ? part("Lately", events(lately, actions.open)) : null,

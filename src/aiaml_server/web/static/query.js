@@ -1,7 +1,7 @@
 // The one language for filters, as the program has it: `agent:claude topic:"fast food" since:7d`.
 // What stands behind a chip is that text.
 
-const FIELD = /^(?:(agent|user|topic|since|until):("[^"]+"|[^\s"]+))$/i;
+const FIELD = /^(?:(agent|user|topic|since|before):("[^"]+"|[^\s"]+))$/i;
 const WORD = /(?:[^\s":]+:)?"[^"]*"?|\S+/g;
 
 // Divide a question into its fields and the rest.

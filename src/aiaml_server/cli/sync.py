@@ -1,0 +1,243 @@
+"""The commands status and sync."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from aiaml_server.cli.context import found_by, opened, settings
+from aiaml_server.errors import AiamlError, LockTimeout
+from aiaml_server.index import index_file
+from aiaml_server.settings import Settings, hide_password
+from aiaml_server.storage.activity import Activity, read_activity
+from aiaml_server.sync import (
+    Counts,
+    Problem,
+    Status,
+    current_status,
+    problem_of,
+    release_secret,
+    setup_remote,
+    sync_once,
+)
+from aiaml_server.terminal import (
+    EXIT_FAILED,
+    EXIT_OK,
+    EXIT_USAGE,
+    Exit,
+    bold,
+    echo,
+    echo_json,
+    join_words,
+    json_option,
+    notify,
+    plural,
+    prompt,
+    show_status,
+    wrap,
+)
+from aiaml_server.timestamps import format_elapsed, format_timestamp, parse_timestamp
+
+_LOCK_SECONDS = 60.0
+_OFF = "Sync is off (AIAML_ENABLE_SYNC is false). Memories are plain files without a history."
+_ONE_COPY = (
+    "There is no remote: if this disk breaks, the memories are gone. `aiaml sync --setup ADDRESS` "
+    "keeps a copy in a private git repository and brings memories to your other computers."
+)
+
+
+# --- status ---------------------------------------------------------------------------------------
+
+
+@click.command("status")
+@json_option
+def status(json: bool) -> int:
+    """Show whether memories are saved and synced.
+
+    Nothing is sent. The exit code is 0 if all is well or sync is off, else 1.
+
+    \b
+    Examples:
+      aiaml status
+      aiaml status --json
+    """
+    setting = settings()
+    found = current_status(setting)
+    if json:
+        echo_json(_fields(setting, found))
+    else:
+        for line in _lines(setting, found):
+            echo(wrap(line))
+    return _exit_code(found)
+
+
+def _lines(setting: Settings, found: Status) -> Iterator[str]:
+    yield f"{bold(plural(_count(), 'memory'))} in {setting.base}"
+    yield f"Index: {index_file(setting.base)} (a cache; it has the texts of the memories)"
+    for activity in read_activity(setting.base):
+        asked, stored = format_elapsed(activity.asked), format_elapsed(activity.stored)
+        yield f"{activity.client}: last asked {asked}, last stored {stored}"
+    if not setting.sync:
+        yield _OFF
+        return
+    yield f"{_last('committed', found.last_commit)}; {found.uncommitted:,} not committed."
+    if found.remote:
+        yield f"Remote: {found.remote}. Whoever hosts it can read the memories."
+        last = f"{_last('received', found.last_fetch)}. {_last('sent', found.last_push)}"
+        yield f"{last}; {found.unsent:,} not sent."
+    else:
+        yield _ONE_COPY
+    if found.problem:
+        yield f"{bold('Sync fails')}: {found.problem.sentence}."
+        yield f"  What to do: {found.problem.remedy}"
+    yield from _attention(found)
+    if kept := found.kept_local:
+        yield f"{plural(len(kept), 'memory')} excluded from sync by .keep-local."
+
+
+def _last(what: str, time: str | None) -> str:
+    return f"Last {what}: {format_elapsed(parse_timestamp(time or ''))}"
+
+
+def _attention(found: Status) -> Iterator[str]:
+    """Yield what waits for the person."""
+    for name, why in found.needs_attention.items():
+        yield f"{bold('Not committed')}: {name}, because {why.sentence}. {why.remedy}"
+    if number := found.deletions_waiting:
+        yield (
+            f"Sync waits: {plural(number, 'memory file')} vanished at once. `aiaml sync "
+            "--bring-back` restores them, `aiaml sync --forget` deletes them on all computers."
+        )
+    if files := found.placeholders:
+        yield (
+            f"A cloud program has replaced {plural(len(files), 'memory')} by placeholders, such as "
+            f"{files[0]}. Have it keep the files on this computer."
+        )
+    for kept, copy in found.conflicts:
+        yield (
+            f"{bold('Conflict')}: two computers edited one memory, and both versions are kept: "
+            f"{kept} and {copy}. Edit one of them and forget the other."
+        )
+
+
+def _exit_code(found: Status) -> int:
+    waits = found.problem or found.needs_attention or found.deletions_waiting
+    return EXIT_FAILED if waits else EXIT_OK
+
+
+def _count() -> int:
+    with opened() as bank:
+        return len(bank.names())
+
+
+def _fields(setting: Settings, found: Status) -> dict[str, Any]:
+    """Return what `--json` has: the fields of the status, and of the directory."""
+    return {
+        "directory": str(setting.base),
+        "memories": _count(),
+        "index": str(index_file(setting.base)),
+        "clients": [_client_fields(activity) for activity in read_activity(setting.base)],
+        "sync": setting.sync,
+        **asdict(found),
+        "skipped": {name: why._asdict() for name, why in found.skipped.items()},
+        "problem": found.problem._asdict() if found.problem else None,
+    }
+
+
+def _client_fields(activity: Activity) -> dict[str, Any]:
+    times = {"asked": activity.asked, "stored": activity.stored}
+    texts = {what: format_timestamp(time, "seconds") for what, time in times.items() if time}
+    return {**activity._asdict(), "asked": None, "stored": None, **texts}
+
+
+# --- sync -----------------------------------------------------------------------------------------
+
+
+@click.command("sync")
+@click.option("--forget", is_flag=True, help="Confirm deletions that wait.")
+@click.option("--bring-back", is_flag=True, help="Undo deletions that wait.")
+@click.option(
+    "--setup",
+    "address",
+    metavar="[ADDRESS]",
+    is_flag=False,
+    flag_value="",
+    help="Use a private git repository as the remote.",
+)
+@click.option(
+    "--release",
+    "ids",
+    metavar="ID",
+    multiple=True,
+    help="Sync a memory that was held back as a secret by mistake.",
+)
+def sync(forget: bool, bring_back: bool, address: str | None, ids: tuple[str, ...]) -> int:
+    """Commit new memories and sync them with the remote.
+
+    A running server does this by itself. The exit code is that of `aiaml status`.
+
+    \b
+    Examples:
+      aiaml sync
+      aiaml sync --setup git@github.com:you/memories.git
+      aiaml sync --setup /media/stick/memories.git
+      aiaml sync --bring-back
+      aiaml sync --release 1b2c3d4e
+    """
+    setting = settings()
+    if forget and bring_back:
+        raise Exit("use either --forget or --bring-back", EXIT_USAGE)
+    if not setting.sync:
+        raise Exit(_OFF.removesuffix("."), EXIT_USAGE)
+    if address is not None:
+        _set_up(setting, address)
+    if ids:
+        with opened() as bank:
+            release_secret(bank.base, [name for each in ids for name, _ in found_by(bank, each)])
+    logging.getLogger("aiaml_server.sync").setLevel(logging.ERROR)
+    answer = "delete" if forget else "restore" if bring_back else ""
+    with _reporting("syncing"):
+        _, counts = sync_once(setting, on_deleted=answer, lock_seconds=_LOCK_SECONDS)
+    found = current_status(setting)
+    echo(f"{summary(counts)}.")
+    for line in _attention(found):
+        notify(wrap(line))
+    if found.problem:
+        raise Exit(_failure(found.problem), EXIT_FAILED)
+    return _exit_code(found)
+
+
+def _set_up(setting: Settings, address: str) -> None:
+    address = address or prompt("Address of an empty private git repository")
+    with _reporting(f"asking {hide_password(address)}"):
+        number = setup_remote(setting.base, address)
+    notify(f"Connected; the remote has {plural(number, 'memory')}.")
+
+
+@contextmanager
+def _reporting(doing: str) -> Iterator[None]:
+    """Show what is done meanwhile; an error becomes a sentence with what to do."""
+    show_status(f"{doing} …")
+    try:
+        yield
+    except LockTimeout:
+        raise
+    except AiamlError as error:
+        raise Exit(_failure(problem_of(error)), EXIT_FAILED) from error
+    finally:
+        show_status()
+
+
+def summary(counts: Counts) -> str:
+    """Return in words what a cycle did."""
+    done = {what.replace("_", " "): number for what, number in asdict(counts).items() if number}
+    return join_words([f"{number:,} {what}" for what, number in done.items()]) or "Nothing new"
+
+
+def _failure(problem: Problem) -> str:
+    return f"sync fails: {problem.sentence}.\nWhat to do: {problem.remedy}"

@@ -1,0 +1,154 @@
+"""The commands remember and edit."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from aiaml_server.cli.context import found_by, opened, quoted, settings
+from aiaml_server.cli.filtering import MemoryId
+from aiaml_server.format.memory import MAX_CONTENT, Memory, must_be, usual_user
+from aiaml_server.index import Question
+from aiaml_server.terminal import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    Exit,
+    echo,
+)
+
+if TYPE_CHECKING:
+    from aiaml_server.bank import MemoryBank
+
+_WORDS_COMPARED = 64
+_NEWEST = 100  # memories that tell whom most are about
+
+
+@click.command("remember")
+@click.argument("content", required=False)
+@click.option(
+    "--topic",
+    "-t",
+    "topics",
+    metavar="WORD",
+    multiple=True,
+    help="A topic; repeatable. Without one, the two rarest words of the text.",
+)
+@click.option("--user", "-u", metavar="NAME", help="Whom it is about; by default as usual.")
+@click.option(
+    "--agent", "-a", metavar="NAME", default="human", help="Who says so; human by default."
+)
+def remember(content: str | None, topics: Sequence[str], user: str | None, agent: str) -> None:
+    """Store a memory.
+
+    Without CONTENT, or if it is `-`, the text is read from standard input. On a terminal your
+    editor ($VISUAL, $EDITOR) opens instead.
+
+    \b
+    Examples:
+      aiaml remember "Max sees the vet on Tuesdays."
+      aiaml remember "Max is allergic to chicken." -t dog -t health
+      aiaml remember -t recipe < bread.md
+    """
+    with opened() as bank:
+        about = user or usual_user(memory for _, memory in islice(bank.newest(), _NEWEST))
+
+        def store(text: str) -> Memory:
+            words = topics or _rarest_words(bank, text)
+            return bank.add(Memory.new(agent, about, words, text))
+
+        if content is None and sys.stdin.isatty():
+            memory = _edit_text("memory", "", store)
+        else:
+            memory = store(_read_input() if content is None or content == "-" else content)
+        echo(f"Stored {memory.id} about {memory.user}. Topics: {', '.join(memory.topics)}.")
+        echo(f"Undo: aiaml forget {memory.id}")
+
+
+def _read_input() -> str:
+    try:
+        return sys.stdin.buffer.read(MAX_CONTENT + 2).decode("utf-8").removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise must_be("content") from error
+
+
+def _rarest_words(bank: MemoryBank, content: str) -> list[str]:
+    """Return the two words of a text that the fewest memories contain; "note" if it has none."""
+    words = list(dict.fromkeys(re.findall(r"\w{2,40}", content)))[:_WORDS_COMPARED]
+    if not words:
+        return ["note"]
+    answer = bank.ask(Question.parse(words), part=slice(1))
+    rarest = sorted(answer.words, key=lambda word: (-round(word.rarity, 6), -len(word.text)))
+    return [word.text for word in rarest[:2]]
+
+
+@click.command("edit")
+@click.argument("memory_id", metavar="ID", type=MemoryId())
+def edit(memory_id: str) -> None:
+    """Edit a memory in your editor.
+
+    The editor is that of $VISUAL or $EDITOR. An invalid edit is rejected, and your text is kept.
+
+    \b
+    Example:
+      EDITOR=nano aiaml edit 1b2c
+    """
+    with opened() as bank:
+        name, memory = found_by(bank, memory_id)[0]
+        before = bank.text(name)
+        # The id may come from another computer, and must not name another path.
+        title = memory.id if re.fullmatch(r"[0-9a-z]{8}", memory.id) else "memory"
+        _edit_text(title, before, lambda after: bank.edit(name, before, after))
+    echo(f"Changed {memory.id}.")
+    if settings().sync:
+        echo(f"Undo: aiaml restore {quoted([memory.id])}")
+
+
+def _edit_text(name: str, text: str, store: Callable[[str], Memory]) -> Memory:
+    """Let the person edit a text, and store it; a text that cannot be stored is kept.
+
+    Raises:
+        Exit: nothing was changed, or it cannot be stored; the sentence says where the text is.
+    """
+    directory = Path(tempfile.mkdtemp(prefix="aiaml-"))
+    path = directory / f"{name}.md"
+    path.write_bytes(text.encode())
+    try:
+        memory = store(_edited(text, path))
+    except BaseException as error:
+        if not path.exists() or path.read_bytes() == text.encode():
+            shutil.rmtree(directory, ignore_errors=True)
+            raise
+        is_interrupt = isinstance(error, KeyboardInterrupt)
+        reason = "interrupted" if is_interrupt else _reason(error)
+        code = EXIT_INTERRUPTED if is_interrupt else EXIT_FAILED
+        raise Exit(f"not stored: {reason}. Your text is in {path}", code) from error
+    shutil.rmtree(directory, ignore_errors=True)
+    return memory
+
+
+def _edited(before: str, path: Path) -> str:
+    """Open the editor; return what it left in the file."""
+    try:
+        click.edit(filename=os.fspath(path))
+        after = path.read_bytes().decode()
+    except ValueError as error:  # an open quote in $EDITOR, or bytes that are not UTF-8
+        raise Exit(f"the editor failed: {error}", EXIT_FAILED) from error
+    except FileNotFoundError as error:
+        raise Exit("the editor left no file", EXIT_FAILED) from error
+    if after == before:
+        raise Exit("nothing was changed")
+    return after
+
+
+def _reason(error: BaseException) -> str:
+    text = error.format_message() if isinstance(error, click.ClickException) else str(error)
+    return text or type(error).__name__
