@@ -70,14 +70,6 @@ class ChromaIndex(MemoryIndex):
         likeness = [min(max(1 - distance, 0.0), 1.0) for distance in found["distances"][0]]
         return list(zip(found["ids"][0], likeness, strict=True))
 
-    def health_check(self) -> bool:
-        """Return whether it can be opened."""
-        try:
-            self._open()
-        except Unavailable:
-            return False
-        return True
-
     def _open(self) -> Any:
         """Return the collection as it is now, also if another process has written to it.
 

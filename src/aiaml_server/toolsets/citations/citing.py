@@ -87,17 +87,16 @@ def _copy_lines(citation: Citation, first: int, last: int, file: SourceFile) -> 
 def _find_snippet(citation: Citation, file: SourceFile) -> Citation:
     """Return the citation with the line on which its snippet is; a part of a line is completed."""
     wanted = snippet_lines(citation.snippet)
-    near = citation.line or 0
     found = file.find(wanted)
-    if found:
-        return replace(citation, line=min(found, key=lambda number: abs(number - near)))
-    parts = [n for n, line in enumerate(file.normalized, 1) if " ".join(wanted) in line]
-    if parts:
-        line = min(parts, key=lambda number: abs(number - near))
-        return _copy_lines(citation, line, line, file)
-    closest = file.closest_line(wanted[0])
-    hint = f"; the closest line is {closest}" if closest else ""
-    raise InvalidCitation(f"citations: the snippet is not in {citation.path}{hint}")
+    lines = enumerate(file.normalized, 1)
+    parts = found or [number for number, line in lines if " ".join(wanted) in line]
+    if not parts:
+        closest = file.closest_line(wanted[0])
+        hint = f"; the closest line is {closest}" if closest else ""
+        raise InvalidCitation(f"citations: the snippet is not in {citation.path}{hint}")
+    number = min(parts, key=lambda number: abs(number - (citation.line or 0)))
+    exact = replace(citation, line=number)
+    return exact if found else _copy_lines(citation, number, number, file)
 
 
 def _with_neighbors(citation: Citation, file: SourceFile) -> Citation:

@@ -65,14 +65,6 @@ class ForgetfulIndex(MemoryIndex):
         ours = [entry for entry in answer["primary_memories"] if self._tag in entry["tags"]]
         return [(entry["source_files"][0], likeness.get(entry["id"]) or 0.0) for entry in ours]
 
-    def health_check(self) -> bool:
-        """Return whether the server answers."""
-        try:
-            self._call("get_current_user")
-        except Unavailable:
-            return False
-        return True
-
     def _entries(self) -> list[dict[str, Any]]:
         """Return the memories of this repository that the server holds."""
         entries: list[dict[str, Any]] = []

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from aiaml_server.toolsets.citations.errors import Unavailable
 from aiaml_server.toolsets.citations.models import Memory
 
 
@@ -51,9 +52,13 @@ class MemoryIndex(ABC):
     def search(self, query: str, limit: int) -> Sequence[tuple[str, float]]:
         """Return ids with a likeness from 0 to 1, best first."""
 
-    @abstractmethod
     def health_check(self) -> bool:
         """Return whether the index answers."""
+        try:
+            self.search("health", 1)
+        except Unavailable:
+            return False
+        return True
 
     def sync(self, memories: Iterable[Memory]) -> SyncResult:
         """Make the index hold exactly these memories."""
@@ -88,10 +93,6 @@ class NullIndex(MemoryIndex):
     def search(self, query: str, limit: int) -> Sequence[tuple[str, float]]:  # noqa: ARG002
         """Return no result."""
         return []
-
-    def health_check(self) -> bool:
-        """Return True."""
-        return True
 
 
 def text_digest(memory: Memory) -> str:

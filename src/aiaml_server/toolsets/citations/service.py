@@ -287,9 +287,11 @@ class MemoryService:
         warnings: list[str] = []
         fields: dict[str, Any] = {}
         if subject is not None:
-            fields["subject"] = _clean_subject(subject)
+            fields["subject"] = _clean("subject", subject).strip()
+            if len(fields["subject"]) > MAX_SUBJECT or "\n" in fields["subject"]:
+                raise InvalidInput("subject: must be one line of 1 to 79 characters")
         if content is not None:
-            fields["content"] = _clean_content(content)
+            fields["content"] = _clean("content", content)
             missing = [part for part in _CONTENT_PARTS if f"**{part}**:" not in content]
             warnings += [f"content lacks **{part}**" for part in missing]
         if tags is not None:
@@ -443,19 +445,11 @@ class MemoryService:
         return graph.find_related(memory_id, self.store.scan().memories.values())
 
 
-def _clean_subject(text: str) -> str:
-    subject = replace_surrogates(text).strip()
-    if not 1 <= len(subject) <= MAX_SUBJECT or len(subject.splitlines()) > 1:
-        raise InvalidInput("subject: must be one line of 1 to 79 characters")
-    if _CONTROL.search(subject):
-        raise InvalidInput("subject: has a control character")
-    return subject
-
-
-def _clean_content(content: str) -> str:
-    text = re.sub(r"\r\n?", "\n", replace_surrogates(content)).strip("\n")
-    if not text.strip():
-        raise InvalidInput("content: is empty; state the fact, its reasoning and the action")
-    if found := _CONTROL.search(text):
-        raise InvalidInput(f"content: has the control character U+{ord(found[0]):04X}")
-    return text
+def _clean(field: str, text: str) -> str:
+    """Return a text without empty lines around it, and with line ends as Unix has them."""
+    clean = re.sub(r"\r\n?", "\n", replace_surrogates(text)).strip("\n")
+    if not clean.strip():
+        raise InvalidInput(f"{field}: is empty")
+    if found := _CONTROL.search(clean):
+        raise InvalidInput(f"{field}: has the control character U+{ord(found[0]):04X}")
+    return clean
