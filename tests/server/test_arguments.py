@@ -54,7 +54,6 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Spied]:
     place = tmp_path_factory.mktemp("place")
     environ = {
         **os.environ,
-        "AIAML_CITATIONS_TOOLS": "all",
         "HOME": str(place),
         "AIAML_MEMORY_DIR": str(place / "base"),
     }

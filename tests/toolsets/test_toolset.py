@@ -292,7 +292,7 @@ def test_a_toolset_served_alone_loads_nothing_of_the_default(name: str, tmp_path
         "print(*sys.modules, sep='\\n', file=sys.stderr)"
     )
     command = (sys.executable, "-c", script, "--toolset", name)
-    environ = {"HOME": str(tmp_path), "USERPROFILE": str(tmp_path), "AIAML_CITATIONS_TOOLS": "all"}
+    environ = {"HOME": str(tmp_path), "USERPROFILE": str(tmp_path)}
     with Client(tmp_path / "base", command=command, environ=environ, cwd=tmp_path) as client:
         assert names(client) == list(toolsets.manifest(name).tools)
         client.answer(client.start("no such tool"))  # what the copy of the first answers lacks
