@@ -33,8 +33,7 @@ from aiaml_server.toolsets.citations.citing import build_citation
 from aiaml_server.toolsets.citations.search import stem
 from aiaml_server.toolsets.citations.sources import SourceTree
 from aiaml_server.toolsets.citations.verify import AMBIGUOUS, REFORMATTED, check_citation
-from run import beside, judged
-from toolsets import in_turn
+from speed import beside, in_turn, judged
 
 VERSIONS = {
     "click": ("7.0", "7.1.2", "8.0.4", "8.1.3", "8.1.8"),

@@ -1,115 +1,93 @@
-"""Measure sync: git processes of an idle cycle, time to send many memories, and kills.
+"""Measure sync beside git by hand: python benchmarks/sync.py [--sizes 0,1000,10000].
 
-python benchmarks/sync.py idle [MEMORIES]     git processes and processor time of idle cycles
-python benchmarks/sync.py import [MEMORIES]   time until all are committed and sent
-python benchmarks/sync.py kills [NUMBER]      kill a cycle at random moments; nothing is lost
+One new memory is committed; two computers exchange a memory through a bare repository; a new
+computer gets all memories, beside `git clone`.
 """
 
 from __future__ import annotations
 
-import os
-import random
-import signal
+import argparse
 import subprocess
-import sys
 import tempfile
-import time
+from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
-from aiaml_server import MemoryBank, Settings
-from aiaml_server.git import Git
-from aiaml_server.sync.cycle import Cycle
+import corpus
+from aiaml_server.settings import Settings
+from aiaml_server.sync import sync_once
+from speed import beside, in_turn, ms, timed
 
-CLEAN = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
-
-
-def make_remote(place: Path) -> Path:
-    """Return an empty bare repository."""
-    remote = place / "remote"
-    subprocess.run(["git", "init", "--quiet", "--bare", "-b", "main", str(remote)], check=True)
-    return remote
+AUTHOR = ("-c", "user.name=Anna", "-c", "user.email=anna@example.org")
 
 
-def remember(settings: Settings, number: int) -> None:
-    """Store memories."""
-    bank = MemoryBank(settings)
-    for each in range(number):
-        bank.remember("claude", "marco", ["test"], f"memory {each} about tea")
-    bank.close()
+def git(place: Path, *words: str) -> None:
+    """Run git as a person does."""
+    subprocess.run(["git", *AUTHOR, *words], cwd=place, check=True, capture_output=True)
 
 
-def idle(place: Path, number: int) -> None:
-    """Print what idle cycles cost, in a server and in a new process."""
-    settings = Settings(place / "base", remote=str(make_remote(place)))
-    remember(settings, number)
-    server = Cycle(settings)
-    server.run()
-    time.sleep(3)  # until time stamps are sure to show a change
-    server.run()
-    counted = 0
-    run = Git.run
+class Person:
+    """A repository with the same memories, and a person who types git commands."""
 
-    def counting(git: Git, *words: str, **options: object) -> bytes:
-        nonlocal counted
-        counted += 1
-        return run(git, *words, **options)  # type: ignore[arg-type]
+    def __init__(self, place: Path, size: int) -> None:
+        self._place = place
+        corpus.generate(place, size)
+        git(place, "init", "--quiet")
+        self.commit()
 
-    Git.run = counting  # type: ignore[method-assign, assignment]
-    for name, cycle in (("server", server), ("new process", Cycle(settings))):
-        counted = 0
-        started = time.process_time()
-        cycle.run()
-        seconds = time.process_time() - started
-        print(f"{name}: {counted} git processes, {seconds * 1000:.0f} ms of our own processor time")
+    def commit(self) -> None:
+        """Write a memory, add and commit it."""
+        corpus.write(self._place, corpus.memories(1, Random().randrange(10**9)))
+        git(self._place, "add", "files")
+        git(self._place, "commit", "--quiet", "--message", "Add a memory")
 
 
-def import_many(place: Path, number: int) -> None:
-    """Print how long it takes until many memories are committed and sent."""
-    settings = Settings(place / "base", remote=str(make_remote(place)))
-    remember(settings, 1)
-    Cycle(settings).run()
-    remember(settings, number)
-    started = time.perf_counter()
-    status = Cycle(settings).run()
-    print(f"{number} memories: {time.perf_counter() - started:.1f} s, problem: {status.problem}")
+def sync(base: Path, remote: Path) -> None:
+    """Do one cycle."""
+    status, _ = sync_once(Settings(base, remote=str(remote)))
+    if status.problem:
+        raise SystemExit(f"sync failed: {status.problem}")
 
 
-def kills(place: Path, number: int) -> None:
-    """Kill cycles of two machines at random moments; then both must have every memory."""
-    remote = str(make_remote(place))
-    machines = [Settings(place / name, remote=remote) for name in ("ada", "bob")]
-    lost = failed = 0
-    chance = random.Random(number)
-    stored: list[str] = []
-    for each in range(number):
-        settings = chance.choice(machines)
-        bank = MemoryBank(settings)
-        stored += [bank.remember("claude", "marco", ["test"], f"kill {each}").id for _ in "ab"]
-        bank.close()
-        child = os.fork()
-        if not child:
-            Cycle(settings).run()
-            os._exit(0)
-        time.sleep(chance.uniform(0, 0.4))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        if each % 20 == 19 or each == number - 1:
-            for settings in (*machines, *machines):
-                status = Cycle(settings).run(lock_seconds=60)
-                failed += status.problem is not None
-            for settings in machines:
-                names = {path.stem[-8:] for path in (settings.base / "files").glob("*.md")}
-                lost += len({*stored} - names)
-    print(f"{number} kills, {len(stored)} memories: {lost} lost, {failed} cycles failed afterwards")
+def add_and_sync(base: Path, remote: Path) -> None:
+    """Write a memory and do one cycle."""
+    corpus.write(base, corpus.memories(1, Random().randrange(10**9)))
+    sync(base, remote)
+
+
+def measure(root: Path, size: int) -> Iterator[tuple[str, str]]:
+    """Measure one size."""
+    remote, here, there = root / "remote", root / "here", root / "there"
+    git(root, "init", "--quiet", "--bare", str(remote))
+    corpus.generate(here, size)
+    yield "the first cycle, with a push", ms(timed(lambda: sync(here, remote)))
+    joined = timed(lambda: sync(there, remote))
+    cloned = timed(lambda: git(root, "clone", "--quiet", str(remote), str(root / "clone")))
+    yield "a new computer gets all memories : `git clone`", beside(joined, cloned)
+    person = Person(root / "person", size)
+    ours, by_hand = in_turn(5, lambda: add_and_sync(here, remote), person.commit)
+    text = "a new memory committed and pushed : `git add` and `git commit`"
+    yield text, beside(ours, by_hand)
+    yield "a cycle without changes", ms(in_turn(5, lambda: sync(here, remote))[0])
+    arrived = []
+    for _ in range(5):
+        add_and_sync(here, remote)
+        arrived.append(timed(lambda: sync(there, remote)))
+    yield "a cycle that receives a memory", ms(sorted(arrived)[2])
+    names = [{path.name for path in (base / "files").iterdir()} for base in (here, there)]
+    if names[0] != names[1]:
+        raise SystemExit("the two computers do not have the same files")
 
 
 def main() -> None:
-    """Run what the command line names."""
-    os.environ.update(CLEAN)
-    what = sys.argv[1] if len(sys.argv) > 1 else "idle"
-    number = int(sys.argv[2]) if len(sys.argv) > 2 else {"idle": 1000, "import": 700}.get(what, 200)
-    with tempfile.TemporaryDirectory(prefix="aiaml-sync-", ignore_cleanup_errors=True) as name:
-        {"idle": idle, "import": import_many, "kills": kills}[what](Path(name), number)
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--sizes", default="0,1000,10000", help="numbers of memories")
+    for size in map(int, parser.parse_args().sizes.split(",")):
+        print(f"\n| {size:,} memories | |\n|---|--:|", flush=True)
+        with tempfile.TemporaryDirectory(prefix="aiaml-sync-") as root:
+            for row in measure(Path(root).resolve(), size):
+                print(f"| {' | '.join(row)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -11,18 +11,19 @@ import json
 import random
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from statistics import median
-from time import perf_counter, process_time
+from time import process_time
 from typing import Any
 
 import corpus
 from aiaml_server.files import replace_atomic
 from aiaml_server.toolsets.compartments import Compartments
 from aiaml_server.toolsets.sessions.service import AgentMemory
-from run import BARE, OURS, Server, beside, judged, ms
+from servers import Aiaml, Files, Server
+from speed import beside, in_turn, judged, ms, timed
 
 ENTRIES = 10_000
 DAY = "2025-01-20"
@@ -38,33 +39,34 @@ FILTERS: dict[str, dict[str, Any]] = {
 }
 
 
-def in_turn(
-    repeats: int, *actions: Callable[[], object], clock: Callable[[], float] = perf_counter
-) -> list[float]:
-    """Do things one after the other, again and again; return the median of each, in seconds."""
-    times: list[list[float]] = [[] for _ in actions]
-    for _ in range(repeats):
-        for action, taken in zip(actions, times, strict=True):
-            begun = clock()
-            action()
-            taken.append(clock() - begun)
-    return [median(each) for each in times]
+class Toolset(Aiaml):
+    """A server of one toolset."""
+
+    def __init__(self, name: str, **environ: str) -> None:
+        super().__init__()
+        self._options = ["--toolset", name]
+        self._environ = environ
+
+    def command(self) -> list[str]:
+        """Serve the toolset."""
+        return [*super().command(), *self._options]
+
+    def environ(self, place: Path) -> dict[str, str]:
+        """Keep compartments in `place`, too."""
+        file = {"AIAML_COMPARTMENTS_FILE": str(place / "starts.json")}
+        return {**super().environ(place), **file, **self._environ}
 
 
 def starts(place: Path, repeats: int) -> Iterator[tuple[str, str, str]]:
     """Compare how soon each toolset answers the first message."""
-    settings = {"AIAML_COMPARTMENTS_FILE": str(place / "starts.json")}
 
-    def start(*command: str) -> None:
-        with Server(command, place, settings):
-            pass
+    def start(server: Server) -> None:
+        server.start(place).close()
 
     for name in ("aiaml", "sessions", "compartments", "citations", "semantic"):
-        ours, bare = in_turn(
-            repeats, partial(start, *OURS, "--toolset", name), partial(start, *BARE)
-        )
+        ours, bare = in_turn(repeats, partial(start, Toolset(name)), partial(start, Files()))
         text = judged(beside(ours, bare), ours, 1.15 * bare)
-        yield f"`{name}`: from spawn to `initialize` answered : bare", "1.15 x", text
+        yield f"`{name}`: start and end : a bare server", "1.15 x", text
 
 
 def entries() -> dict[str, dict[str, Any]]:
@@ -131,10 +133,10 @@ def finding(place: Path, repeats: int) -> Iterator[tuple[str, str, str]]:
             lambda: replace_atomic(place / "bare.json", path.read_bytes(), 0o600),
         )
         yield "`save_memory` : a bare write of the same file", "", beside(saved, written)
-    with Server((*OURS, "--toolset", "compartments"), place, limit) as server:
+    with Toolset("compartments", **limit).start(place) as client:
         given = {"compartment": "session", "limit": 25, **FILTERS["two words"]}
-        server.call("get_memory", **given)
-        times = [server.call("get_memory", **given)[0] for _ in range(repeats)]
+        client.call("get_memory", **given)
+        times = [timed(partial(client.call, "get_memory", **given)) for _ in range(repeats)]
         yield "`get_memory` through a server, two words, 25 entries", "100 ms", ms(median(times))
 
 
@@ -159,11 +161,42 @@ def appending(place: Path, repeats: int) -> Iterator[tuple[str, str, str]]:
         yield f"`append_entry`, {count:,} entries there : a bare write", "", beside(ours, bare)
 
 
+def searching(place: Path, repeats: int) -> Iterator[tuple[str, str, str]]:
+    """Measure searches by meaning among 1,000 memories with random vectors."""
+    sys.path.append(str(Path(__file__).parent.parent / "tests"))
+    from aiaml_server.toolsets.semantic import config, models  # noqa: PLC0415
+    from aiaml_server.toolsets.semantic.db import EmbeddingModel, serialize_float32  # noqa: PLC0415
+    from aiaml_server.toolsets.semantic.store import MemoryStore  # noqa: PLC0415
+    from semantic_model import NAME, Ready, real  # noqa: PLC0415
+
+    off = config.Deduplication(auto_check=False)
+    settings = config.Config(embedding=config.Embedding(model=NAME), deduplication=off)
+    store = MemoryStore(place / ".memory", None, None, settings)
+    chance = random.Random(1)
+    texts = [" ".join(chance.choices(WORDS[:5_000], k=30)) for _ in range(1_000)]
+    ids = store.store_many([models.NewMemory(f"{text} {at}") for at, text in enumerate(texts)])
+    model = EmbeddingModel(NAME, real().version, real().dimension)
+    database = store.databases["global"]
+    with database.writing():
+        for memory_id in ids:
+            vector = [chance.gauss(0, 1) for _ in range(model.dimension)]
+            number = int(memory_id.partition(":")[2])
+            database.set_vectors(number, model, [serialize_float32(vector, model.dimension)])
+    store.worker.model = Ready(real())
+    queries = [" ".join(chance.choices(WORDS[:5_000], k=8)) for _ in range(4 * repeats)]
+    seconds = median(timed(partial(store.search, query)) for query in queries)
+    yield "`search_memory` among 1,000", "100 ms", judged(ms(seconds), seconds, 0.1)
+    size = database.path.stat().st_size / 1e6
+    yield "database of 1,000 memories", "10 MB", judged(f"{size:.1f} MB", size, 10)
+    store.close()
+
+
 def main() -> None:
     """Print the table."""
     repeats = 1 if "--quick" in sys.argv[1:] else 15
     print("| | limit | |\n|---|---|--:|")
-    for measure in (starts, finding, appending):
+    ways = (starts, finding, appending, searching)
+    for measure in ways[:3] if repeats == 1 else ways:  # the last needs a model
         with tempfile.TemporaryDirectory(prefix="aiaml-bench-") as place:
             for row in measure(Path(place).resolve(), repeats):
                 print(f"| {' | '.join(row)} |", flush=True)

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-
-from .environments import MissingError
 
 CHANGES = (
     "write,writev,pwrite64,pwritev,openat,open,creat,rename,renameat,renameat2,link,linkat,"
@@ -20,27 +15,6 @@ CHANGES = (
     "fallocate,copy_file_range"
 )
 """The calls by which a store changes."""
-
-
-@cache
-def missing() -> str:
-    """Return why strace cannot be used here, or nothing."""
-    if sys.platform != "linux" or not shutil.which("strace"):
-        return "strace is not installed"
-    probe = subprocess.run(
-        ["strace", "-f", "-o", "/dev/null", "true"], capture_output=True, text=True, check=False
-    )
-    return f"strace cannot trace here: {probe.stderr.strip()}" if probe.returncode else ""
-
-
-def need() -> None:
-    """Raise where strace cannot be used.
-
-    Raises:
-        MissingError: it cannot.
-    """
-    if missing():
-        raise MissingError(missing())
 
 
 def traced(names: str) -> str:
@@ -55,21 +29,21 @@ def words(log: Path, names: str) -> list[str]:
 
 
 @contextmanager
-def attached(pid: int, log: Path, names: str, *inject: str) -> Iterator[None]:
+def attached(pid: int, log: Path, names: str, inject: str) -> Iterator[None]:
     """Trace a process that runs already, inside the `with`.
 
     Raises:
-        MissingError: the system does not let us.
+        SystemExit: the system does not allow it.
     """
-    options = ["-f", "-y", "-o", str(log), "-e", traced(names), *inject]
+    options = ["-f", "-y", "-o", str(log), "-e", traced(names), "-e", inject]
     with subprocess.Popen(
         ["strace", *options, "-p", str(pid)], stderr=subprocess.PIPE, text=True
     ) as tracer:
         assert tracer.stderr
-        said = tracer.stderr.readline()
-        if "attached" not in said:
+        line = tracer.stderr.readline()
+        if "attached" not in line:
             tracer.kill()
-            raise MissingError(f"strace may not attach: {said.strip()}")
+            raise SystemExit(f"strace may not attach: {line.strip()}")
         try:
             yield
         finally:
@@ -139,8 +113,3 @@ def calls(log: Path) -> list[Call]:
             elif thread in entered:
                 found.append(Call(thread, resumed, entered.pop(thread) + rest, place))
     return found
-
-
-def on(paths: Sequence[Call], place: Path) -> list[Call]:
-    """Return the calls that name something below `place`."""
-    return [call for call in paths if str(place) in call.text]

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from .trace import Call
+from trace_calls import Call
 
 
 @dataclass(eq=False)

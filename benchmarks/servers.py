@@ -1,0 +1,259 @@
+"""The servers that are compared: how each is installed, started, and asked to store and read."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mcp_client import Client, ServerError
+
+HERE = Path(__file__).parent
+PYTHON = sys.executable
+
+
+class Server:
+    """A memory server. Subclasses override what differs.
+
+    Attributes:
+        name: its name on the command line.
+        package: what is installed, as `pip NAME` or `npm NAME`; empty if nothing is.
+        largest: the longest text that it takes, in characters.
+    """
+
+    name = ""
+    package = ""
+    largest = 20_000
+
+    def __init__(self) -> None:
+        self.home = cache() / self.name
+
+    def command(self) -> list[str]:
+        """Return the command that starts the server."""
+        raise NotImplementedError
+
+    def environ(self, place: Path) -> Mapping[str, str]:
+        """Return the variables that make it keep everything in `place`."""
+        del place
+        return {}
+
+    def store(self, client: Client, key: str, text: str) -> int:
+        """Send a text to be stored under a key; return the id of the request."""
+        raise NotImplementedError
+
+    def handle(self, key: str, answer: str) -> str:
+        """Return what the stored text is read by.
+
+        Raises:
+            ServerError: the answer does not say that it was stored.
+        """
+        raise NotImplementedError
+
+    def read(self, client: Client, handle: str) -> str:
+        """Return an answer that contains the stored text."""
+        raise NotImplementedError
+
+    def search(self, client: Client, words: Sequence[str]) -> str:
+        """Return the answer to a search for any of the words."""
+        raise NotImplementedError
+
+    def start(self, place: Path, wrapper: Sequence[str] = ()) -> Client:
+        """Start the server on the data in `place`."""
+        home = place / "home"
+        home.mkdir(parents=True, exist_ok=True)
+        environ = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"}
+        for name in ("CACHE", "STATE", "CONFIG"):
+            environ[f"XDG_{name}_HOME"] = str(home / name.lower())
+        return Client([*wrapper, *self.command()], environ | {**self.environ(place)}, place)
+
+
+class Aiaml(Server):
+    """This checkout, with the Python that runs the benchmark."""
+
+    name = "aiaml"
+
+    def command(self) -> list[str]:
+        """Run the package."""
+        return [PYTHON, "-m", "aiaml_server"]
+
+    def environ(self, place: Path) -> Mapping[str, str]:
+        """Keep memories in `place`, without git."""
+        return {"AIAML_MEMORY_DIR": str(place / "base"), "AIAML_ENABLE_SYNC": "false"}
+
+    def store(self, client: Client, key: str, text: str) -> int:
+        """Remember."""
+        arguments = {"agent": "benchmark", "user": "anna", "topics": [key], "content": text}
+        return client.start_call("remember", arguments)
+
+    def handle(self, key: str, answer: str) -> str:
+        """Return the memory's id."""
+        del key
+        return str(json.loads(answer)["memory_id"])
+
+    def read(self, client: Client, handle: str) -> str:
+        """Recall."""
+        return client.call("recall", memory_ids=[handle])
+
+    def search(self, client: Client, words: Sequence[str]) -> str:
+        """Think."""
+        return client.call("think", keywords=[*words])
+
+
+class Files(Server):
+    """The yardstick: a server of a few lines on the same SDK, which writes plain files."""
+
+    name = "files"
+
+    def command(self) -> list[str]:
+        """Run the module beside this one."""
+        return [PYTHON, str(HERE / "plain_files.py")]
+
+    def environ(self, place: Path) -> Mapping[str, str]:
+        """Keep the files in `place`."""
+        return {"PLAIN_FILES": str(place / "store")}
+
+    def store(self, client: Client, key: str, text: str) -> int:
+        """Write a file."""
+        return client.start_call("store", {"name": key, "text": text})
+
+    def handle(self, key: str, answer: str) -> str:
+        """Return the name of the file."""
+        del answer
+        return key
+
+    def read(self, client: Client, handle: str) -> str:
+        """Read a file."""
+        return client.call("read", name=handle)
+
+    def search(self, client: Client, words: Sequence[str]) -> str:
+        """Read all files."""
+        return client.call("search", words=[*words])
+
+
+class Official(Server):
+    """The official memory server: a graph of entities in one file of JSON lines."""
+
+    name = "official"
+    package = "npm @modelcontextprotocol/server-memory"
+    program = "node_modules/@modelcontextprotocol/server-memory/dist/index.js"
+
+    def command(self) -> list[str]:
+        """Run the installed program."""
+        return ["node", str(self.home / self.program)]
+
+    def environ(self, place: Path) -> Mapping[str, str]:
+        """Keep the file in `place`."""
+        return {"MEMORY_FILE_PATH": str(place / "memory.jsonl")}
+
+    def store(self, client: Client, key: str, text: str) -> int:
+        """Create an entity with one observation."""
+        entity = {"name": key, "entityType": "memory", "observations": [text]}
+        return client.start_call("create_entities", {"entities": [entity]})
+
+    def handle(self, key: str, answer: str) -> str:
+        """Return the entity's name."""
+        if key not in answer and "Successfully" not in answer:
+            raise ServerError(answer[:200])
+        return key
+
+    def read(self, client: Client, handle: str) -> str:
+        """Open the entity."""
+        return client.call("open_nodes", names=[handle])
+
+    def search(self, client: Client, words: Sequence[str]) -> str:
+        """Search each word: the server looks for the query as it stands."""
+        return "\n".join(client.call("search_nodes", query=word) for word in words)
+
+
+class Libsql(Official):
+    """mcp-memory-libsql: entities in a libSQL database."""
+
+    name = "libsql"
+    package = "npm mcp-memory-libsql"
+    program = "node_modules/mcp-memory-libsql/dist/index.js"
+    largest = 4_000  # an observation has at most 4,096 characters
+
+    def environ(self, place: Path) -> Mapping[str, str]:
+        """Keep the database in `place`."""
+        return {"LIBSQL_URL": f"file:{place / 'memory.db'}"}
+
+    def read(self, client: Client, handle: str) -> str:
+        """Search for the name."""
+        return client.call("search_nodes", query=handle)
+
+
+class BasicMemory(Server):
+    """Basic Memory: markdown notes, and a SQLite index."""
+
+    name = "basic-memory"
+    package = "pip basic-memory"
+
+    def command(self) -> list[str]:
+        """Run the installed program."""
+        return [str(self.home / "bin" / "basic-memory"), "mcp"]
+
+    def environ(self, place: Path) -> Mapping[str, str]:
+        """Ask nobody for updates; the notes are in the home directory, which is in `place`."""
+        del place
+        return {"BASIC_MEMORY_AUTO_UPDATE": "false", "FASTMCP_CHECK_FOR_UPDATES": "off"}
+
+    def store(self, client: Client, key: str, text: str) -> int:
+        """Write a note."""
+        note = {"title": key, "directory": "notes", "output_format": "json", "content": text}
+        return client.start_call("write_note", note)
+
+    def handle(self, key: str, answer: str) -> str:
+        """Return the permalink."""
+        del key
+        return str(json.loads(answer)["permalink"])
+
+    def read(self, client: Client, handle: str) -> str:
+        """Read the note."""
+        return client.call("read_note", identifier=handle)
+
+    def search(self, client: Client, words: Sequence[str]) -> str:
+        """Search for any of the words, with the operator that its description names."""
+        return client.call("search_notes", query=" OR ".join(words), page_size=25)
+
+
+SERVERS = {each.name: each for each in (Aiaml, Files, Official, Libsql, BasicMemory)}
+
+
+def cache() -> Path:
+    """Return the directory that servers are installed in."""
+    usual = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return usual / "aiaml-benchmarks"
+
+
+def installed(name: str) -> Server:
+    """Return a server, and install it the first time.
+
+    Raises:
+        SystemExit: there is no such server, or it cannot be installed.
+    """
+    if name not in SERVERS:
+        raise SystemExit(f"there is no server {name!r}; there are {', '.join(SERVERS)}")
+    server = SERVERS[name]()
+    if not server.package or server.home.exists():
+        return server
+    way, _, package = server.package.partition(" ")
+    place = str(server.home)
+    if way == "npm":
+        commands = [["npm", "install", "--prefix", place, "--no-audit", "--no-fund", package]]
+    else:
+        commands = [
+            ["uv", "venv", "--quiet", "--python", "3.12", place],
+            ["uv", "pip", "install", "--quiet", "--python", f"{place}/bin/python", package],
+        ]
+    try:
+        for command in commands:
+            subprocess.run(command, check=True, capture_output=True, text=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        shutil.rmtree(server.home, ignore_errors=True)
+        reason = getattr(error, "stderr", "") or error
+        raise SystemExit(f"{server.package} cannot be installed: {reason}") from None
+    return server
