@@ -141,7 +141,7 @@ def test_model_that_cannot_be_used_is_explained(
     (tmp_path / "broken" / "model.onnx").write_bytes(b"no model")
     for settings, status, reason in (
         (HERE, "missing", "is not on this machine"),
-        (replace(HERE, path=str(tmp_path / "empty")), "failed", "holds no model"),
+        (replace(HERE, path=str(tmp_path / "empty")), "missing", "is not on this machine"),
         (replace(HERE, path=str(tmp_path / "broken")), "failed", "cannot be loaded"),
         (replace(HERE, model="x/unknown", download=True), "failed", "does not know"),
     ):

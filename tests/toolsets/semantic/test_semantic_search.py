@@ -216,15 +216,17 @@ def test_score_is_that_of_the_specification(tmp_path: Path) -> None:
         memory = hit.memory
         made = datetime.fromisoformat(memory.created_at.replace("Z", "+00:00"))
         days = (now / 1e6 - made.timestamp()) / 86_400
-        assert hit.recency == pytest.approx(0.5 ** (days / 365), abs=1e-3)
+        parts = {name: value or 0.0 for name, value in hit.parts.items()}
+        assert parts["recency"] == pytest.approx(0.5 ** (days / 365), abs=1e-3)
         weight = {"CORE": 1.0, "HIGH": 0.75, "NORMAL": 0.5, "LOW": 0.25}[memory.priority]
-        assert hit.priority == weight
+        assert parts["priority"] == weight
         usage = min(math.log1p(memory.access_count) / math.log1p(100), 1)
-        assert hit.usage == pytest.approx(usage)
-        assert hit.project_boost == (0.1 if memory.scope == "project" else 0.0)
-        parts = 0.4 * hit.similarity + 0.2 * (hit.recency + hit.priority + hit.usage)
-        assert hit.score == pytest.approx(parts + hit.project_boost)
-        assert 0 <= hit.similarity <= 1 and hit.cosine is not None
+        assert parts["usage"] == pytest.approx(usage)
+        assert parts["project_boost"] == (0.1 if memory.scope == "project" else 0.0)
+        others = parts["recency"] + parts["priority"] + parts["usage"]
+        weighed = 0.4 * parts["similarity"] + 0.2 * others
+        assert hit.score == pytest.approx(weighed + parts["project_boost"])
+        assert 0 <= parts["similarity"] <= 1 and hit.parts["cosine"] is not None
     store.close()
 
 
@@ -237,8 +239,8 @@ def test_databases_are_joined_before_scaling(tmp_path: Path) -> None:
     store.store("rain falls on roofs", scope="global")
     store.store("rain falls somewhere", scope="global")
     first, *_, last = store.search("rain falls on roofs").hits
-    assert first.memory.content == "rain falls on roofs" and first.similarity == 1
-    assert last.memory.content == "a b c d e f" and last.similarity == 0
+    assert first.memory.content == "rain falls on roofs" and first.parts["similarity"] == 1
+    assert last.memory.content == "a b c d e f" and last.parts["similarity"] == 0
     store.close()
 
 
@@ -248,7 +250,7 @@ def test_what_a_hook_stored_ranks_behind_its_priority(store: MemoryStore) -> Non
         store.store("tea unreviewed", tags=["unreviewed"], priority=priority)
         store.store("tea reviewed", priority=priority)
         first, second = store.search("tea").hits
-        assert second.memory.content == "tea unreviewed" and first.priority > second.priority
+        assert second.memory.content == "tea unreviewed" and first.score > second.score
         for memory in (first.memory, second.memory):
             store.delete(memory.id)
 
@@ -268,7 +270,7 @@ def test_each_part_of_a_long_memory_is_found(tmp_path: Path) -> None:
         math.hypot(*last) * math.hypot(*query)
     )
     (hit,) = store.search("zebra crossing").hits
-    assert hit.cosine is not None and hit.cosine >= cosine - 1e-5
+    assert (hit.parts["cosine"] or 0) >= cosine - 1e-5
     store.close()
 
 
@@ -292,7 +294,7 @@ def test_meaning_is_compared_by_the_real_model(tmp_path: Path) -> None:
     result = store.search("when is the vehicle cleaned?")
     best = result.hits[0]
     assert result.by_meaning and best.memory.content == "The car is washed on Fridays."
-    assert best.bm25 == 0 and not best.is_weak and not result.warnings
+    assert best.parts["bm25"] == 0 and not best.is_weak and not result.warnings
     far = store.search("quantum chromodynamics lattice")
     assert all(hit.is_weak for hit in far.hits) and "may not be known" in far.warnings[0]
     store.close()

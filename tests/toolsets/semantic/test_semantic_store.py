@@ -148,7 +148,7 @@ def test_update_changes_what_is_given(store: MemoryStore) -> None:
     updated = store.update("project:1", content="coffee is black", category="")
     assert (updated.memory.tags, updated.memory.category) == (("b",), None)
     assert found(store, "coffee") == ["coffee is black"]
-    assert store.search("green").hits[0].bm25 == 0
+    assert store.search("green").hits[0].parts["bm25"] == 0
     store.store("water")
     with pytest.raises(errors.DuplicateContent, match="project:2"):
         store.update("project:1", content="water")

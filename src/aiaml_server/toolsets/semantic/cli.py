@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ from aiaml_server.toolsets.semantic.errors import (
     SemanticError,
     Unavailable,
 )
-from aiaml_server.toolsets.semantic.models import Filters, Memory
+from aiaml_server.toolsets.semantic.models import Filters, Memory, NewMemory
 from aiaml_server.toolsets.semantic.store import MemoryStore
 from aiaml_server.toolsets.warning import CHECK_SECRETS
 
@@ -72,11 +73,10 @@ def opened(*, with_model: bool = False) -> Iterator[MemoryStore]:
         config = load_config(home)
         named = os.environ.get(PROJECT, "")
         project = paths.find_project(paths.working_directory(), named, PROJECT)
-        loader = ModelLoader(config.embedding, home / paths.MODELS)
-        if with_model and loader.state().status == "loading":
+        loader = ModelLoader(replace(config.embedding, download=False), home / paths.MODELS)
+        if with_model:
             loader.ready(DOWNLOAD_SECONDS)
-        is_usable = with_model and loader.state().status == "ready"
-        model = loader if is_usable else None
+        model = loader if with_model else None
         with closing(MemoryStore(home, project, model, config, trusted=bool(named))) as store:
             store.check_secrets = CHECK_SECRETS.value(os.environ)
             yield store
@@ -84,11 +84,16 @@ def opened(*, with_model: bool = False) -> Iterator[MemoryStore]:
         raise Exit(str(error), EXIT_CODES.get(type(error), EXIT_FAILED)) from error
 
 
-def show_memory(memory: Memory, more: str = "") -> None:
+def show(head: str, memory: Memory | NewMemory, more: str = "") -> None:
     """Print a memory on two lines."""
     tags = "".join(f" #{tag}" for tag in memory.tags)
-    echo(f"{bold(f'{memory.id}  {memory.priority}  {memory.date}')}{dim(f'{tags}{more}')}")
+    echo(f"{bold(head)}{dim(f'{tags}{more}')}")
     echo(f"    {truncate(memory.content, terminal_width() - 4)}")
+
+
+def show_memory(memory: Memory, more: str = "") -> None:
+    """Print a stored memory on two lines."""
+    show(f"{memory.id}  {memory.priority}  {memory.date}", memory, more)
 
 
 @click.group("semantic")
@@ -110,10 +115,10 @@ def init() -> int:
     Examples:
       cd ~/shop; memory-server init
     """
-    here = Path.cwd()
-    project = here / paths.DIRECTORY
-    if here.resolve() != Path.home().resolve() and paths.find_project(here) is None:
-        paths.make_memory_directory(project, ignored_by_git=True)
+    here = Path.cwd().resolve()
+    is_new = PROJECT not in os.environ and paths.find_project(here) is None
+    if is_new and here != Path.home().resolve():
+        paths.make_memory_directory(here / paths.DIRECTORY, ignored_by_git=True)
     with opened() as store:
         for database in store.databases.values():
             with database.writing():
@@ -134,24 +139,20 @@ def status(json: bool) -> int:
       aiaml semantic status
     """
     with opened() as store:
-        settings = store.config.embedding
-        state = ModelLoader(settings, store.home / paths.MODELS).state()
+        state = ModelLoader(store.config.embedding, store.home / paths.MODELS).state()
+        page = store.list()
         pending = len(store.outdated())
-        counts = {scope: store.list(Filters(scope=scope)).total for scope in store.databases}
         if json:
-            echo_json(
-                {"memories": counts, "without_vector": pending, "model": settings.model,
-                 "state": state.status}
-            )  # fmt: skip
+            names = {"state": state.status, "warnings": page.warnings}
+            echo_json({"memories": page.total, "without_vector": pending, **names})
             return EXIT_OK
         for scope, database in store.databases.items():
-            echo(f"{scope:8}  {plural(counts[scope], 'memory', 'memories'):12}  {database.path}")
-        if store.project is None:
-            echo(dim("no project: no directory upwards has a .memory; `init` creates one"))
-        if pending:
-            echo(f"{plural(pending, 'memory', 'memories')} without a vector")
+            echo(f"{scope:8}  {database.path}")
+        echo(f"{plural(page.total, 'memory', 'memories')}, {pending:,} without a vector")
         is_here = state.status == "loading"
-        echo(f"model     {settings.model if is_here else state.warning}")
+        echo(f"model     {store.config.embedding.model if is_here else state.warning}")
+        for warning in page.warnings:
+            notify(warning)
     return EXIT_OK
 
 
@@ -266,9 +267,6 @@ def search(words: Sequence[str], limit: int | None, data: str, **wanted: Any) ->
     """
     with opened(with_model=True) as store:
         found = store.search(" ".join(words), limit, Filters(**wanted))
-        if store.worker.model is None:
-            loader = ModelLoader(store.config.embedding, store.home / paths.MODELS)
-            found.warnings.append(loader.state().warning)
         notes = [f"  {hit.score:.2f}{'  weak' if hit.is_weak else ''}" for hit in found.hits]
         return _shown([hit.memory for hit in found.hits], notes, data, found.warnings)
 
@@ -294,7 +292,7 @@ def list_(limit: int, data: str, **wanted: Any) -> int:
 @semantic.command("show")
 @click.argument("memory_id", metavar="ID")
 @json_option
-def show(memory_id: str, json: bool) -> int:
+def show_(memory_id: str, json: bool) -> int:
     """Show a memory with all its metadata.
 
     \b
@@ -397,19 +395,13 @@ def import_(files: Sequence[str], dry_run: bool, yes: bool) -> int:
       aiaml semantic import docs/notes.md
     """
     with opened() as store:
-        preview = (
-            importing.preview_person(store, files) if files else importing.preview_import(store)
-        )
+        preview = importing.preview_person(store, files)
         new = [each for each in preview.candidates if each.is_new]
-        for candidate in new[:MAX_SHOWN]:
-            memory = candidate.memory
-            tags = "".join(f" #{tag}" for tag in memory.tags)
-            echo(f"{bold(f'{memory.path}:{candidate.line}')}  {memory.priority}{dim(tags)}")
-            echo(f"    {truncate(memory.content, terminal_width() - 4)}")
-        for skipped in preview.skipped[:MAX_SHOWN]:
-            notify(f"{skipped.path}: {skipped.reason}")
-        for warning in preview.warnings:
-            notify(warning)
+        for memory, line, _ in new[:MAX_SHOWN]:
+            show(f"{memory.path}:{line}  {memory.priority}", memory)
+        skipped = [f"{path}: {reason}" for path, reason in preview.skipped]
+        for problem in [*skipped[:MAX_SHOWN], *preview.warnings]:
+            notify(problem)
         already = len(preview.candidates) - len(new)
         notify(f"{plural(len(new), 'new memory', 'new memories')}, {already:,} are there already")
         if new and not dry_run:
@@ -435,10 +427,7 @@ def export(target: str, **wanted: Any) -> int:
     if target == "-":
         echo("".join(lines).rstrip("\n"))
         return EXIT_OK
-    try:
-        replace_atomic(Path(target).resolve(), "".join(lines).encode(), 0o600)
-    except OSError as error:
-        raise Exit(f"cannot write {target}: {error.strerror or error}", EXIT_FAILED) from error
+    replace_atomic(Path(target).resolve(), "".join(lines).encode())
     notify(f"Wrote {plural(len(lines), 'memory', 'memories')} to {target}.")
     return EXIT_OK
 
@@ -463,9 +452,9 @@ def backup_(is_list: bool) -> int:
 
 @semantic.command("restore")
 @click.argument("scope", type=click.Choice(models.SCOPES))
-@click.argument("day", required=False)
+@click.argument("day", default="")
 @yes_option
-def restore(scope: str, day: str | None, yes: bool) -> int:
+def restore(scope: str, day: str, yes: bool) -> int:
     """Put the newest backup, or that of DAY, in the place of a database.
 
     \b
@@ -473,10 +462,8 @@ def restore(scope: str, day: str | None, yes: bool) -> int:
       aiaml semantic restore project 2026-11-24
     """
     with opened() as store:
-        if scope not in store.databases:
-            raise InvalidProject("no project is active here")
-        database = store.databases[scope]
+        database = store.database(scope)
         if not yes:
             confirm(f"Put a backup in the place of {database.path}?")
-        echo(f"restored from {backup.restore(database, day or '')}")
+        echo(f"restored from {backup.restore(database, day)}")
     return EXIT_OK

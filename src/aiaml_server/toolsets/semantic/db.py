@@ -186,6 +186,14 @@ class Database:
         """Whether there is a file."""
         return os.path.lexists(self.path)
 
+    @property
+    def is_trusted(self) -> bool:
+        """Whether this user made an existing file on this machine, or said that it is trusted."""
+        directory = self.path.parent
+        is_global = self.project_name is None
+        named = self._trusted or is_global
+        return named or is_trusted(directory) or is_trusted(directory.parent)
+
     def close(self) -> None:
         """Close the file if it is open."""
         with self._lock:
@@ -221,7 +229,11 @@ class Database:
         if self._connection is not None and self._file_id == _file_id(self.path):
             return self._connection
         self.close()
-        self._check_trust()
+        if self.exists and not self.is_trusted:
+            raise UntrustedDatabase(
+                f"{self.path} was not made by you on this machine, and is not opened; if you trust"
+                f" it, run: aiaml trust {self.path.parent.parent}"
+            )
         if create:
             is_project = self.project_name is not None
             paths.make_memory_directory(self.path.parent, ignored_by_git=is_project)
@@ -230,16 +242,6 @@ class Database:
         self._connection = self._connect(create=create)
         self._file_id = _file_id(self.path)
         return self._connection
-
-    def _check_trust(self) -> None:
-        if self._trusted or not self.exists or self.project_name is None:
-            return
-        directory = self.path.parent
-        if not (is_trusted(directory) or is_trusted(directory.parent)):
-            raise UntrustedDatabase(
-                f"{self.path} was not made by you on this machine, and is not opened; if you trust"
-                f" it, run: aiaml trust {directory.parent}"
-            )
 
     def _connect(self, *, create: bool) -> Any:
         apsw = _import_apsw()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from importlib.util import find_spec
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from aiaml_server.toolsets.semantic.db import Database, EmbeddingModel
 from aiaml_server.toolsets.semantic.models import (
@@ -115,17 +114,16 @@ def newest_key(memory: Memory) -> tuple[str, int]:
     return memory.updated_at, memory.number
 
 
-def merge_memories(memories: Sequence[Memory]) -> Memory:
-    """Return what memories, newest first, become.
+def merge_memories(memories: Sequence[Memory]) -> dict[str, Any]:
+    """Return what becomes of memories, newest first: the columns that change on the newest.
 
     The newest keeps its text, the highest priority wins, tags are combined, uses are added up.
     """
     contexts = [context for memory in reversed(memories) for context in memory.usage_contexts]
-    return replace(
-        memories[0],
-        priority=min((memory.priority for memory in memories), key=PRIORITIES.index),
-        category=next((memory.category for memory in memories if memory.category), None),
-        tags=merge_tags(*(memory.tags for memory in memories)),
-        access_count=sum(memory.access_count for memory in memories),
-        usage_contexts=tuple(contexts[-MAX_CONTEXTS:]),
-    )
+    return {
+        "priority": min((memory.priority for memory in memories), key=PRIORITIES.index),
+        "category": next((memory.category for memory in memories if memory.category), None),
+        "tags": to_json(merge_tags(*(memory.tags for memory in memories))),
+        "access_count": sum(memory.access_count for memory in memories),
+        "usage_contexts": to_json(contexts[-MAX_CONTEXTS:]),
+    }

@@ -1,11 +1,10 @@
-"""What `aiaml doctor` checks: the settings, each database, the model, and secrets in memories."""
+"""What `aiaml doctor` checks: the settings, each database, and the model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 
-from aiaml_server.format.secrets import find_secret
 from aiaml_server.terminal import plural
 from aiaml_server.toolset import Finding
 from aiaml_server.toolsets.semantic import MANIFEST, PROJECT, paths
@@ -16,13 +15,11 @@ from aiaml_server.toolsets.semantic.errors import CorruptDatabase, SemanticError
 from aiaml_server.toolsets.semantic.store import MemoryStore
 
 CHECK = "semantic"
-MAX_LEAKS = 5  # that are named
 
 
 def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Yield a finding for each thing that was looked at."""
-    values = MANIFEST.read_settings(environ)
-    named = values[PROJECT]
+    named = MANIFEST.read_settings(environ)[PROJECT]
     try:
         home = paths.global_directory()
         project = paths.find_project(paths.working_directory(), named, PROJECT)
@@ -42,8 +39,6 @@ def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
                 yield Finding(CHECK, "ok", f"the model {store.config.embedding.model} is here")
             else:
                 yield Finding(CHECK, "warning", state.warning, state.remedy)
-        if values["AIAML_CHECK_SECRETS"]:
-            yield from _leaks(store)
 
 
 def _examine(database: Database) -> Finding:
@@ -65,17 +60,3 @@ def _examine(database: Database) -> Finding:
         remedy = "they are found by words until `aiaml semantic model reembed`"
         return Finding(CHECK, "warning", f"{found}, {pending:,} without a vector", remedy)
     return Finding(CHECK, "ok", found)
-
-
-def _leaks(store: MemoryStore) -> Iterator[Finding]:
-    """Yield the first memories that seem to hold a secret."""
-    leaks = 0
-    for memory in store.iterate():
-        secret = find_secret("\n".join((memory.content, *memory.tags, *memory.usage_contexts)))
-        if secret:
-            leaks += 1
-            found = f"{memory.id} seems to hold {secret.kind}"
-            remedy = f"`aiaml semantic forget {memory.id}`; change it if it is real"
-            yield Finding(CHECK, "warning", found, remedy)
-        if leaks == MAX_LEAKS:
-            return

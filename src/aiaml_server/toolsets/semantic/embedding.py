@@ -15,7 +15,6 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, wait
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
@@ -111,99 +110,73 @@ class ModelLoader:
         self.folder = Path(settings.path or cache / settings.model.replace("/", "--"))
         self._on_error = on_error
         self._lock = threading.Lock()
-        self._future: Future[Embedder] | None = None
+        self._thread: threading.Thread | None = None
+        self._embedder: Embedder | None = None
+        self._failure: ModelState | None = None
         self._retry_at = 0.0
-        self._is_downloading = False
 
     def ready(self, seconds: float = 0.0) -> Embedder | None:
         """Return the model if it is loaded within some seconds; begin to load it otherwise."""
-        return self._result(self._begin(download=self.settings.download), seconds)
+        return self._load(self.settings.download, seconds)
 
     def download(self, seconds: float) -> Embedder | None:
         """Load the model, and download it whatever the settings say; return it, or None."""
         self._retry_at = 0.0
-        return self._result(self._begin(download=True), seconds)
+        return self._load(True, seconds)
 
     def state(self) -> ModelState:
         """Return whether the model can be used; nothing begins by that."""
-        future = self._future
-        name = self.settings.model
-        if future is None:
-            return self._initial_state()
-        if not future.done():
-            if self._is_downloading:
-                said = f"the model {name} is being downloaded into {self.folder}"
-                return ModelState("downloading", said, "ask again in a minute")
-            return ModelState("loading", f"the model {name} is being loaded", "ask again soon")
-        error = future.exception()
-        if error is None:
+        if self._embedder is not None:
             return ModelState("ready")
-        if isinstance(error, Unavailable):
-            return ModelState("failed", str(error), error.suggestion)
-        said = f"the model {name} cannot be loaded: {str(error).strip()[:200]}"
-        remedy = f"`{DOWNLOAD_COMMAND}` tries again; embedding.path can name a folder that has it"
-        return ModelState("failed", said, remedy)
-
-    def _initial_state(self) -> ModelState:
-        """Return what can be said without loading anything."""
         name = self.settings.model
         if find_spec("fastembed") is None:
-            return ModelState(
-                "off", "fastembed is not installed", "pip install 'aiaml-server[semantic]'"
-            )
-        if self._is_here():
+            install = "pip install 'aiaml-server[semantic]'"
+            return ModelState("off", "fastembed is not installed", install)
+        is_here = any(self.folder.rglob("*.onnx"))
+        if self._thread is not None and self._thread.is_alive() and not is_here:
+            said = f"the model {name} is being downloaded into {self.folder}"
+            return ModelState("downloading", said, "ask again in a minute")
+        if self._failure is not None:
+            return self._failure
+        if is_here:
             return ModelState("loading", f"the model {name} is being loaded", "ask again soon")
-        if self.settings.path:
-            said = f"embedding.path is {self.folder}, which holds no model"
-            return ModelState("failed", said, "correct config.json")
-        return ModelState(
-            "missing", f"the model {name} is not on this machine", f"`{DOWNLOAD_COMMAND}` gets it"
-        )
+        said = f"the model {name} is not on this machine"
+        return ModelState("missing", said, f"`{DOWNLOAD_COMMAND}` gets it")
 
-    def _is_here(self) -> bool:
-        return any(self.folder.rglob("*.onnx"))
-
-    def _begin(self, *, download: bool) -> Future[Embedder] | None:
+    def _load(self, download: bool, seconds: float) -> Embedder | None:
         with self._lock:
-            if self._future is not None and not self._may_retry(self._future):
-                return self._future
-            state = self._initial_state()
-            if state.status in ("off", "failed") or (state.status == "missing" and not download):
-                return None
-            self._is_downloading = state.status == "missing"
-            if self._future is None:
-                # onnxruntime registers with this module, which an ending process refuses.
-                import concurrent.futures.thread  # noqa: PLC0415, F401
+            status = self.state().status
+            is_possible = status == "loading" or (status in ("missing", "failed") and download)
+            is_running = self._thread is not None and self._thread.is_alive()
+            if is_possible and not is_running and time.monotonic() >= self._retry_at:
+                if self._thread is None:
+                    # onnxruntime registers with this module, which an ending process refuses.
+                    import concurrent.futures.thread  # noqa: PLC0415, F401
 
-                atexit.register(self._wait_at_exit)
-            self._future = Future()
-            threading.Thread(
-                target=self._load, args=(self._future,), name="semantic-model", daemon=True
-            ).start()
-            return self._future
+                    atexit.register(self._wait_at_exit)
+                self._failure = None
+                self._thread = threading.Thread(
+                    target=self._run, name="semantic-model", daemon=True
+                )
+                self._thread.start()
+        if self._thread is not None:
+            self._thread.join(seconds)
+        return self._embedder
 
-    def _may_retry(self, future: Future[Embedder]) -> bool:
-        has_failed = future.done() and future.exception() is not None
-        return has_failed and time.monotonic() >= self._retry_at
-
-    def _result(self, future: Future[Embedder] | None, seconds: float) -> Embedder | None:
-        if future is None:
-            return None
-        wait([future], seconds)
-        return future.result() if future.done() and future.exception() is None else None
-
-    def _load(self, future: Future[Embedder]) -> None:
+    def _run(self) -> None:
         try:
-            future.set_result(load_model(self.settings, self.folder))
+            self._embedder = load_model(self.settings, self.folder)
         except Exception as error:  # noqa: BLE001 (fastembed and onnxruntime raise anything)
+            said = f"the model {self.settings.model} cannot be loaded: {str(error).strip()[:200]}"
+            remedy = f"`{DOWNLOAD_COMMAND}` tries again; embedding.path can name a folder with it"
+            self._failure = ModelState("failed", said, getattr(error, "suggestion", remedy))
             self._retry_at = time.monotonic() + RETRY_SECONDS
             self._on_error(error)
-            future.set_exception(error)
 
     def _wait_at_exit(self) -> None:
         """Wait while onnxruntime loads: it aborts a process that ends meanwhile."""
-        if self._future is not None and not self._is_downloading:
-            wait([self._future], LOAD_SECONDS)
+        if self._thread is not None and self.state().status == "loading":
+            self._thread.join(LOAD_SECONDS)
 
 
 class FastEmbedModel:

@@ -162,7 +162,12 @@ def _files(path: Path) -> list[Path]:
 
 
 def preview_person(store: MemoryStore, paths: Sequence[str]) -> Preview:
-    """Return what an import of files would store that a person names, who may name any."""
+    """Return what an import would store, for a person, who may name any file.
+
+    Without paths, that is what `preview_import` returns.
+    """
+    if not paths:
+        return preview_import(store)
     real = [Path(os.path.realpath(path)) for path in paths]
     return preview_files(store, [file for path in real for file in _files(path)])
 

@@ -10,19 +10,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.frontmatter import load_yaml, split
 from aiaml_server.toolsets.semantic.models import MAX_LINE, MAX_TAGS, iso_to_sql
 
-if TYPE_CHECKING:
-    from markdown_it.token import Token
-
 MAX_RECORD = 4_000  # characters; a longer decision record is split into its sections
 MAX_HEAD = 16 * 1024  # characters of a frontmatter
 _RECORD = re.compile(r"adr[-_ ]?\d*", re.IGNORECASE)
-_MARKER = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
+_HEADING = re.compile(r"(#{1,6})[ \t]+(.*)")
+_MARKER = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
 _WORD = re.compile(r"[^\W_]{2,}")
 _DATE_KEYS = ("created", "created_at", "date", "timestamp")
 _TAG_KEYS = ("tags", "topics", "keywords")
@@ -63,15 +61,11 @@ def split_markdown(text: str, path: Path) -> list[Piece]:
     pieces = []
     for content, line, heading in _sections(body):
         if _WORD.search(content):
-            own = (*tags, *(["adr"] if is_record else []), *filter(None, [heading_tag(heading)]))
+            tag = "-".join(_WORD.findall(heading.lower()))[:40].strip("-")
+            own = filter(None, (*tags, "adr" if is_record else "", tag))
             unique = list(dict.fromkeys(own))[:MAX_TAGS]
             pieces.append(Piece(content, first_line + line, unique, None, created_at))
     return pieces
-
-
-def heading_tag(heading: str) -> str:
-    """Return a heading as a tag: "Rules of billing" is `rules-of-billing`."""
-    return "-".join(_WORD.findall(heading.lower()))[:40].strip("-")
 
 
 def _frontmatter(text: str) -> tuple[Mapping[str, Any], str]:
@@ -102,55 +96,29 @@ def _tags(fields: Mapping[str, Any]) -> Sequence[str]:
 
 def _sections(body: str) -> Iterator[tuple[str, int, str]]:
     """Yield each section's text and each item of its lists, with its line and its heading."""
-    from markdown_it import MarkdownIt  # noqa: PLC0415 (only for imports)
-
-    parser = MarkdownIt("commonmark")
-    parser.core.ruler.disable("inline")
-    tokens = parser.parse(body)
-    lines = body.split("\n")
     headings: list[tuple[int, str]] = []
-    start: int | None = None
-    end = 0
-
-    def piece(content: str, line: int, separator: str) -> tuple[str, int, str]:
-        trail = " > ".join(title for _, title in headings)
-        own = headings[-1][1] if headings else ""
-        return (f"{trail}{separator}{content}" if trail else content), line, own
-
-    for number, token in enumerate(tokens):
-        if token.level or not token.map or token.nesting < 0:
-            continue
-        is_list = token.type in ("bullet_list_open", "ordered_list_open")
-        is_heading = token.type == "heading_open"
-        if (is_list or is_heading) and start is not None:
-            yield piece("\n".join(lines[start:end]).strip(), start, "\n\n")
-            start = None
-        if is_heading:
-            level = int(token.tag[1])
+    block: list[str] = []
+    start = 0
+    in_code = False
+    for number, line in enumerate([*body.split("\n"), "# "]):  # the last heading ends the text
+        if line.lstrip().startswith(("```", "~~~")):
+            in_code = not in_code
+        heading = None if in_code else _HEADING.match(line)
+        is_item = bool(_MARKER.match(line)) and not in_code
+        in_item = bool(block) and bool(_MARKER.match(block[0]))
+        is_apart = in_item and not block[-1].strip() and line[:1] not in ("", " ", "\t")
+        if block and (heading or is_item or is_apart):
+            text = "\n".join(each.removeprefix("  ") for each in block).strip()
+            text = _MARKER.sub("", text, count=1) if in_item else text
+            trail = " > ".join(title for _, title in headings)
+            own = headings[-1][1] if headings else ""
+            separator = ": " if in_item else "\n\n"
+            yield (f"{trail}{separator}{text}" if trail else text), start, own
+            block = []
+        if heading:
+            level = len(heading[1])
             headings = [each for each in headings if each[0] < level]
-            headings.append((level, " ".join(tokens[number + 1].content.split())))
-        elif is_list:
-            for first, last in _items(tokens[number + 1 :]):
-                yield piece(_item_text(lines[first:last]), first, ": ")
-        else:
-            start = token.map[0] if start is None else start
-            end = token.map[1]
-    if start is not None:
-        yield piece("\n".join(lines[start:end]).strip(), start, "\n\n")
-
-
-def _items(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
-    """Yield the lines of the items of a list whose tokens begin here."""
-    for token in tokens:
-        if token.level == 0:
-            return
-        if token.type == "list_item_open" and token.level == 1 and token.map:
-            yield token.map[0], token.map[1]
-
-
-def _item_text(lines: Sequence[str]) -> str:
-    """Return an item without its marker and its indentation."""
-    marker = _MARKER.match(lines[0])
-    width = marker.end() if marker else 0
-    rest = [line[width:] if not line[:width].strip() else line.lstrip() for line in lines[1:]]
-    return "\n".join([lines[0][width:], *rest]).strip()
+            headings.append((level, heading[2].strip(" #")))
+        elif block or line.strip():
+            start = start if block else number
+            block.append(line)

@@ -92,22 +92,14 @@ class SearchHit:
     Attributes:
         memory: the memory.
         score: what hits are ordered by.
-        similarity: meaning and words, from 0 to 1 among the candidates.
-        recency, priority, usage: each from 0 to 1.
-        project_boost: what was added because it is the project's.
-        cosine, bm25: see `Candidate`.
+        parts: similarity (meaning and words among the candidates), recency, priority and usage,
+            each from 0 to 1; the project's boost; and the cosine and bm25 of the candidate.
         is_weak: whether the cosine is below the threshold.
     """
 
     memory: Memory
     score: float
-    similarity: float
-    recency: float
-    priority: float
-    usage: float
-    project_boost: float
-    cosine: float | None
-    bm25: float
+    parts: Mapping[str, float | None]
     is_weak: bool
 
 
@@ -130,23 +122,19 @@ def rank(candidates: Sequence[Candidate], config: Config, now: int) -> list[Sear
 
 def _score(candidate: Candidate, similarity: float, config: Config, now: int) -> SearchHit:
     memory = candidate.memory
-    weights = config.retrieval.scoring_weights
-    recency = recency_score(memory, now, config.retrieval.half_life_days)
-    priority = priority_score(memory)
-    usage = min(log1p(memory.access_count) / log1p(FULL_USAGE), 1.0)
+    factors = {
+        "similarity": similarity,
+        "recency": recency_score(memory, now, config.retrieval.half_life_days),
+        "priority": priority_score(memory),
+        "usage": min(log1p(memory.access_count) / log1p(FULL_USAGE), 1.0),
+    }
+    weights = vars(config.retrieval.scoring_weights)
     boost = config.retrieval.project_boost if memory.scope == "project" else 0.0
-    score = (
-        weights.similarity * similarity
-        + weights.recency * recency
-        + weights.priority * priority
-        + weights.usage * usage
-        + boost
-    )
+    score = sum(weights[name] * factor for name, factor in factors.items()) + boost
     cosine = candidate.cosine
+    raw = {"project_boost": boost, "cosine": cosine, "bm25": candidate.bm25}
     is_weak = cosine is not None and cosine < config.weak_below
-    return SearchHit(
-        memory, score, similarity, recency, priority, usage, boost, cosine, candidate.bm25, is_weak
-    )
+    return SearchHit(memory, score, {**factors, **raw}, is_weak)
 
 
 def similarity_scores(candidates: Sequence[Candidate]) -> Mapping[str, float]:

@@ -36,6 +36,10 @@ _SNIPPET = """
 SELECT ? || ':' || rowid, snippet(words, 0, '', '', '…', 48) FROM words
 WHERE words MATCH ? AND rowid IN (SELECT value FROM json_each(?))
 """
+_LIST = f"""
+SELECT {{key}}, created_at, :scope, count(*) OVER (), {COLUMNS} FROM memories WHERE {{where}}
+ORDER BY {{key}} DESC, created_at DESC, id DESC LIMIT {{limit}}
+"""
 _COUNT_USE = """
 UPDATE memories SET access_count = coalesce(access_count, 0) + 1, last_accessed_at = ?
 WHERE id IN (SELECT value FROM json_each(?))
@@ -163,9 +167,10 @@ class MemoryReader:
         if hits and all(hit.is_weak for hit in hits):
             warnings.append("nothing here is near the question: it may not be known at all")
         memories = [hit.memory for hit in hits]
-        self._renew_vectors(embedded.model, memories)
-        if count_use:
-            self._count_daily_use(memories)
+        with suppress(SemanticError):  # another process may be writing
+            self._renew_vectors(embedded.model, memories)
+            if count_use:
+                self._count_daily_use(memories)
         by_meaning = any(is_compared for _, is_compared in parts)
         return SearchResult(hits, self._excerpts(query, memories), by_meaning, warnings)
 
@@ -195,15 +200,14 @@ class MemoryReader:
                 for each in memories
                 if (each.embedding_model, each.embedding_model_version) != made_by
             ]
-            with suppress(SemanticError):
-                self.worker.embed_later(outdated)
+            self.worker.embed_later(outdated)
 
     def _count_daily_use(self, memories: Sequence[Memory]) -> None:
         """Count memories as used, unless that was done today."""
         now = models.sql_now()
         unused = [each for each in memories if (each.last_accessed_at or "")[:10] < now[:10]]
         for database, numbers in self._by_database(unused):
-            with suppress(SemanticError), database.writing():
+            with database.writing():
                 database.fetch(_COUNT_USE, (now, to_json(numbers)))
 
     def _excerpts(self, query: str, memories: Sequence[Memory]) -> Mapping[str, str]:
@@ -212,8 +216,7 @@ class MemoryReader:
         excerpts = {memory.id: memory.content for memory in long}
         for database, numbers in self._by_database(long):
             values = (database.scope, text.build_fts_query(query), to_json(numbers))
-            with suppress(SemanticError):
-                excerpts.update(dict(database.fetch(_SNIPPET, values)))
+            excerpts.update(dict(database.fetch(_SNIPPET, values)))
         return {name: shorten(part, WHOLE_CHARACTERS) for name, part in excerpts.items()}
 
     def session_start(self, limit: int | None = None) -> list[Memory]:
@@ -253,20 +256,15 @@ class MemoryReader:
         end = start + models.check_limit(limit, models.MAX_LISTED)
         filters = filters or Filters()
         where, values = filters.where()
-        total = "count(*) OVER ()"
-        statement = f"FROM memories WHERE {where or 'true'}"
-        order = f"ORDER BY {key} DESC, created_at DESC, id DESC LIMIT {end + 1}"
-
-        def part(database: Database) -> Sequence[tuple[Any, ...]]:
-            columns = f"{key}, created_at, '{database.scope}', {total}, {COLUMNS}"
-            return database.fetch(f"SELECT {columns} {statement} {order}", values)
-
+        statement = _LIST.format(key=key, where=where or "true", limit=end + 1)
         warnings: list[str] = []
-        parts = [rows for rows in self._query_each(filters, warnings, part) if rows]
+        parts = self._query_each(
+            filters, warnings, lambda each: each.fetch(statement, {**values, "scope": each.scope})
+        )
         rows = sorted((row for part in parts for row in part), key=_position, reverse=True)
         memories = [from_row(row[2], row[4:]) for row in rows[start:end]]
-        next_cursor = str(end) if len(rows) > end else None
-        return Page(memories, sum(part[0][3] for part in parts), next_cursor, warnings)
+        total = sum(part[0][3] for part in parts if part)
+        return Page(memories, total, str(end) if len(rows) > end else None, warnings)
 
     def iterate(self, filters: Filters | None = None) -> Iterator[Memory]:
         """Yield all memories, newest first."""
@@ -299,7 +297,7 @@ class MemoryReader:
             raise NotFound(f"there is no memory {memory_id.strip()}")
         return database, int(number)
 
-    def _database(self, scope: str | None) -> Database:
+    def database(self, scope: str | None) -> Database:
         """Return the database of a scope; by default the project's if one is active."""
         if scope is None:
             return next(iter(self.databases.values()))
@@ -309,7 +307,8 @@ class MemoryReader:
         return self.databases[scope]
 
     def _existing(self) -> Iterable[Database]:
-        return [database for database in self.databases.values() if database.exists]
+        """Return the databases that exist and may be opened."""
+        return [each for each in self.databases.values() if each.exists and each.is_trusted]
 
     def _by_database(self, memories: Sequence[Memory]) -> Iterator[tuple[Database, Sequence[int]]]:
         for scope, database in self.databases.items():
@@ -330,7 +329,8 @@ class MemoryReader:
 
         One that cannot be read is left out with a warning, unless it alone was asked for.
         """
-        databases = [each for each in self._existing() if filters.includes(each.scope)]
+        meant = [each for each in self.databases.values() if filters.includes(each.scope)]
+        databases = [each for each in meant if each.exists]
         results = []
         with ThreadPoolExecutor(2) as pool:
             futures = {database: pool.submit(query, database) for database in databases}

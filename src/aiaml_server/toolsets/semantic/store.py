@@ -24,7 +24,6 @@ from aiaml_server.toolsets.semantic.worker import Embedded, Item
 from aiaml_server.toolsets.warning import secret_warning
 
 MAX_SIMILAR = 5
-_MERGED = ("priority", "category", "tags", "access_count", "usage_contexts")
 _EQUAL = "SELECT id, NULL FROM memories WHERE normalized_hash = ? AND id != ? LIMIT 5"
 _SIMILAR = """
 SELECT vectors.memory_id, 1 - near.distance
@@ -85,7 +84,7 @@ class MemoryStore(MemoryReader):
             fields: others of `NewMemory`, such as tags, priority and scope.
         """
         new = NewMemory(content, **fields).validated()
-        database = self._database(new.scope)
+        database = self.database(new.scope)
         embedded = self._embed(new.content)
         with database.writing():
             number, created, change = self._put(database, new)
@@ -99,7 +98,7 @@ class MemoryStore(MemoryReader):
         """Store memories in one transaction for each database; return the ids of new ones."""
         stored: list[Item] = []
         for database in self.databases.values():
-            own = [each for each in memories if self._database(each.scope) is database]
+            own = [each for each in memories if self.database(each.scope) is database]
             if own:
                 with database.writing():
                     for each in own:
@@ -331,10 +330,7 @@ class MemoryStore(MemoryReader):
             kept = memories[0].number
             for other in memories[1:]:
                 database.delete(other.number, kept=kept)
-            merged = dedupe.merge_memories(memories)
-            values: dict[str, Any] = {name: getattr(merged, name) for name in _MERGED}
-            values["tags"] = to_json(merged.tags)
-            values["usage_contexts"] = to_json(merged.usage_contexts)
+            values = dedupe.merge_memories(memories)
             database.update(kept, {**values, "updated_at": models.sql_now()})
             history.record_change(database, "merge", before)
         return self._read(database, kept)

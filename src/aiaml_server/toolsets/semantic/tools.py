@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial, wraps
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 from pydantic import BeforeValidator, Field, with_config
 from typing_extensions import NotRequired, TypedDict
@@ -63,114 +64,108 @@ DateRange = TypedDict("DateRange", {"from": NotRequired[str], "to": NotRequired[
 _no_other_keys(DateRange)
 
 
-def _about(description: str, example: Any, choices: Sequence[str] = (), **limits: Any) -> Any:
-    """Return what agents read of a parameter."""
-    extra: Any = {"enum": [*choices]} if choices else None
-    return Field(description=description, examples=[example], json_schema_extra=extra, **limits)
-
-
 @_no_other_keys
 class FilterInput(TypedDict, total=False):
     """What memories must match."""
 
     tags: Annotated[list[str], Few(MAX_LIST), Field(description="All of these.")]
-    priority: Annotated[str, Field(json_schema_extra={"enum": [*models.PRIORITIES]})]
+    priority: str
     date_range: Annotated[DateRange, Field(description="ISO 8601, local time; `to` is included.")]
     category: str
-    source: Annotated[str, Field(json_schema_extra={"enum": [*models.SOURCES]})]
+    source: str
     project_id: str
-    scope: Annotated[str, Field(json_schema_extra={"enum": [*models.SCOPES]})]
+    scope: str
 
 
 Text = str | None
 Texts = list[str] | None
-_few = Few(MAX_LIST)
-_one_of_hits = _about("At most so many.", 5, strict=True, ge=1, le=models.MAX_HITS)
-_one_of_listed = _about("At most so many.", 20, strict=True, ge=1, le=models.MAX_LISTED)
-_any_number = _about("At most so many.", 500, strict=True, ge=1)
-
-Tags = Annotated[Texts, _few, _about("Words to filter by.", ["billing", "api"])]
-Priority = Annotated[Text, _about("How much depends on it.", "HIGH", models.PRIORITIES)]
-Category = Annotated[Text, _about("A word for its kind; '' clears it.", "decision")]
-Source = Annotated[Text, _about("Where it comes from.", "auto_decision", models.SOURCES)]
-Scope = Annotated[Text, _about("The project's by default.", "global", models.SCOPES)]
-MemoryId = Annotated[Text, _about("The memory's id.", "project:12")]
-Hash = Annotated[Text, _about("Or its content_hash.", "0f3c...")]
-NewContent = Annotated[Text, _about("Another text.", "Prices are in cents.")]
-UsageContext = Annotated[Text, _about("What it has helped with.", "rounding invoices")]
-SearchContext = Annotated[
-    Text, _about("Without limit: 10 (explicit), 8 or 5 hits.", "auto_trigger", [*CONTEXT_LIMITS])
-]
-SortBy = Annotated[Text, _about("The highest first.", "priority", [*models.SORT_KEYS])]
-Cursor = Annotated[Text, _about("The next_cursor before.", "20")]
-Ids = Annotated[Texts, _few, _about("Only these, with all metadata.", ["project:12"])]
-Merge = Annotated[
-    Texts, _few, _about("Merge these, which were looked at.", ["project:3", "project:8"])
-]
-FilePaths = Annotated[
-    Texts,
-    _few,
-    _about(
-        "Files or directories of the project; else MEMORY.md, NOTES.md, ADR-*.md, .claude/*.md.",
-        ["NOTES.md", "docs/adr"],
-    ),
-]
-HitLimit = Annotated[int | None, _one_of_hits, BeforeValidator(as_number)]
-ListLimit = Annotated[int | None, _one_of_listed, BeforeValidator(as_number)]
-AnyLimit = Annotated[int | None, _any_number, BeforeValidator(as_number)]
-Threshold = Annotated[float, _about("The least cosine.", 0.9, strict=True, gt=0, le=1)]
-Explain = Annotated[bool, _about("With all metadata and the score's parts.", True, strict=True)]
-Used = Annotated[bool, _about("That it has helped.", True, strict=True)]
-AutoMerge = Annotated[bool, _about("Merge what is equal.", True, strict=True)]
-Confirm = Annotated[bool, _about("Store what the preview showed as new.", True, strict=True)]
-FilterArgument = Annotated[
-    FilterInput | None,
-    _about("Only memories like this.", {"date_range": {"from": "2026-01"}}),
-]
-NewMemoryText = Annotated[
-    str,
-    _about(
+PARAMETERS: dict[str, tuple[str, Any, str]] = {
+    "content": (
         "One fact, decision or solution, in one to three sentences.",
         "Prices are kept in cents, since rounding euros lost money.",
+        "text",
     ),
-]
-Query = Annotated[
-    str,
-    _about(
+    "tags": (
+        "Words to filter by.",
+        ["billing", "api"],
+        "a list of at most 1,000 texts, or nothing",
+    ),
+    "priority": ("How much depends on it.", "HIGH", "CORE, HIGH, NORMAL, LOW, or nothing"),
+    "category": ("A word for its kind; '' clears it.", "decision", "text, or nothing"),
+    "source": ("Where it comes from.", "auto_decision", "one of its choices, or nothing"),
+    "scope": ("The project's by default.", "global", "project or global, or nothing"),
+    "query": (
         "The question, then eight to ten single words its answer may hold.",
         "how is authentication done? login oauth token jwt session password sso user",
+        "words or a question, as text",
     ),
-]
-
-RULES = {
-    "content": "text",
-    "tags": f"a list of at most {MAX_LIST:,} texts, or nothing",
-    "priority": f"one of {', '.join(models.PRIORITIES)}, or nothing",
-    "category": "text, or nothing",
-    "source": f"one of {', '.join(models.SOURCES)}, or nothing",
-    "scope": "project or global, or nothing",
-    "query": "words or a question, as text",
-    "search_memory limit": f"a whole number from 1 to {models.MAX_HITS}, or nothing",
-    "list_memories limit": f"a whole number from 1 to {models.MAX_LISTED}, or nothing",
-    "migrate_embeddings limit": "a whole number from 1, or nothing",
-    "filters": f"an object with some of tags (at most {MAX_LIST:,}), priority, date_range,"
-    " category, source, project_id, scope, or nothing; date_range is {from, to} in ISO 8601",
-    "context": "text, or nothing",
-    "explain": "true or false",
-    "sort_by": f"one of {', '.join(models.SORT_KEYS)}, or nothing",
-    "cursor": "the next_cursor of an earlier answer, or nothing",
-    "ids": f"a list of at most {MAX_LIST:,} ids such as project:12, or nothing",
-    "memory_id": "an id such as project:12, as text",
-    "content_hash": "a memory's content_hash, as text, or nothing",
-    "updated_content": "text, or nothing",
-    "used": "true or false",
-    "similarity_threshold": "a number above 0, at most 1",
-    "auto_merge": "true or false",
-    "merge": f"a list of two to {MAX_LIST:,} ids, or nothing",
-    "file_paths": f"a list of at most {MAX_LIST:,} paths, or nothing for what a scan finds",
-    "confirm_import": "true or false",
+    "search_memory limit": ("At most so many.", 5, "a whole number from 1 to 50, or nothing"),
+    "list_memories limit": ("At most so many.", 20, "a whole number from 1 to 200, or nothing"),
+    "migrate_embeddings limit": ("At most so many.", 500, "a whole number from 1, or nothing"),
+    "filters": (
+        "Only memories like this.",
+        {"date_range": {"from": "2026-01"}},
+        "an object with some of its keys, or nothing; date_range is {from, to} in ISO 8601",
+    ),
+    "search_memory context": (
+        "Without limit: 10 (explicit), 8 or 5 hits.",
+        "auto_trigger",
+        "text, or nothing",
+    ),
+    "explain": ("With all metadata and the score's parts.", True, "true or false"),
+    "sort_by": ("The highest first.", "priority", "one of its choices, or nothing"),
+    "cursor": ("The next_cursor before.", "20", "the next_cursor of an earlier answer, or nothing"),
+    "ids": ("Only these, with all metadata.", ["project:12"], "a list of at most 1,000 ids"),
+    "memory_id": ("The memory's id.", "project:12", "an id such as project:12, as text"),
+    "content_hash": ("Or its content_hash.", "0f3c...", "a memory's content_hash, or nothing"),
+    "updated_content": ("Another text.", "Prices are in cents.", "text, or nothing"),
+    "used": ("That it has helped.", True, "true or false"),
+    "update_memory context": ("What it has helped with.", "rounding invoices", "text, or nothing"),
+    "similarity_threshold": ("The least cosine.", 0.9, "a number above 0, at most 1"),
+    "auto_merge": ("Merge what is equal.", True, "true or false"),
+    "merge": ("Merge these, which were looked at.", ["project:3", "project:8"], "a list of ids"),
+    "file_paths": (
+        "Files or directories of the project; else MEMORY.md, NOTES.md, ADR-*.md, .claude/*.md.",
+        ["NOTES.md", "docs/adr"],
+        "a list of at most 1,000 paths, or nothing for what a scan finds",
+    ),
+    "confirm_import": ("Store what the preview showed as new.", True, "true or false"),
 }
-"""What a parameter must be, for the message about a wrong type."""
+"""By parameter, after the tool's name where tools differ: a description, an example, and the rule
+for the message about a wrong type."""
+CHOICES: dict[str, Iterable[str]] = {
+    "priority": models.PRIORITIES,
+    "source": models.SOURCES,
+    "scope": models.SCOPES,
+    "sort_by": models.SORT_KEYS,
+    "search_memory context": CONTEXT_LIMITS,
+}
+LIMITS = {"search_memory limit": models.MAX_HITS, "list_memories limit": models.MAX_LISTED}
+
+
+def _described(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what agents read of each parameter to a function's annotations."""
+    hints = get_type_hints(function)
+    for name in inspect.signature(function).parameters:
+        if name == "self":
+            continue
+        key = f"{function.__name__} {name}"
+        key = key if key in PARAMETERS else name
+        description, example, _ = PARAMETERS[key]
+        options: dict[str, Any] = {"description": description, "examples": [example]}
+        details: list[Any] = []
+        if key in CHOICES:
+            options["json_schema_extra"] = {"enum": [*CHOICES[key]]}
+        if name == "limit":
+            options |= {"strict": True, "ge": 1, "le": LIMITS.get(key)}
+            details.append(BeforeValidator(as_number))
+        elif isinstance(example, bool | float):
+            options["strict"] = True
+        elif isinstance(example, list):
+            details.append(Few(MAX_LIST))
+        annotated = (hints[name], Field(**options), *details)
+        function.__annotations__[name] = Annotated.__class_getitem__(annotated)  # type: ignore[attr-defined]
+    return function
 
 
 def build(values: Mapping[str, Any]) -> Toolset:
@@ -179,7 +174,8 @@ def build(values: Mapping[str, Any]) -> Toolset:
     reading = {"read_only": True, "idempotent": True}
 
     def tool(call: Callable[..., Any], description: str, **hints: Any) -> Tool:
-        made = answering.tool(calls.logged(call), description, Answer, RULES, **hints)
+        rules = {name: rule for name, (_, _, rule) in PARAMETERS.items()}
+        made = answering.tool(calls.logged(call), description, Answer, rules, **hints)
         return made._replace(error_answer=error_answer)
 
     def resource(uri: str, name: str, description: str, read: Callable[..., str]) -> Resource:
@@ -301,14 +297,15 @@ class SemanticTools:
 
     # --- the tools --------------------------------------------------------------------------------
 
+    @_described
     def store_memory(
         self,
-        content: NewMemoryText,
-        tags: Tags = None,
-        priority: Priority = None,
-        category: Category = None,
-        source: Source = None,
-        scope: Scope = None,
+        content: str,
+        tags: Texts = None,
+        priority: Text = None,
+        category: Text = None,
+        source: Text = None,
+        scope: Text = None,
     ) -> Any:
         """Store a memory."""
         store = self._open()
@@ -330,13 +327,14 @@ class SemanticTools:
             **_warned(result.warnings),
         }
 
+    @_described
     def search_memory(
         self,
-        query: Query,
-        limit: HitLimit = None,
-        filters: FilterArgument = None,
-        context: SearchContext = None,
-        explain: Explain = False,
+        query: str,
+        limit: int | None = None,
+        filters: FilterInput | None = None,
+        context: Text = None,
+        explain: bool = False,
     ) -> Any:
         """Find memories."""
         store = self._open()
@@ -351,20 +349,19 @@ class SemanticTools:
             if hit.is_weak:
                 said["weak"] = True
             if explain:
-                names = ("similarity", "recency", "priority", "usage", "project_boost")
-                parts = {name: getattr(hit, name) for name in (*names, "cosine", "bm25")}
-                said["breakdown"] = {name: _rounded(value) for name, value in parts.items()}
+                said["breakdown"] = {name: _rounded(value) for name, value in hit.parts.items()}
             hits.append(said)
         answer = {"success": True, "memories": hits, "meaning": found.by_meaning}
         return {**answer, **_warned(found.warnings)}
 
+    @_described
     def list_memories(
         self,
-        filters: FilterArgument = None,
-        sort_by: SortBy = None,
-        limit: ListLimit = None,
-        cursor: Cursor = None,
-        ids: Ids = None,
+        filters: FilterInput | None = None,
+        sort_by: Text = None,
+        limit: int | None = None,
+        cursor: Text = None,
+        ids: Texts = None,
     ) -> Any:
         """List memories."""
         store = self._open()
@@ -380,25 +377,27 @@ class SemanticTools:
             **_warned(page.warnings),
         }
 
+    @_described
     def delete_memory(
         self,
-        memory_id: MemoryId = None,
-        content_hash: Hash = None,
+        memory_id: Text = None,
+        content_hash: Text = None,
     ) -> Any:
         """Delete a memory."""
         changes = self._open().delete(memory_id or None, content_hash or None)
         return {"success": True, "deleted": list(changes), "undo": list(changes.values())}
 
+    @_described
     def update_memory(
         self,
-        memory_id: Annotated[str, _about("The memory's id.", "project:12")],
-        updated_content: NewContent = None,
-        tags: Tags = None,
-        priority: Priority = None,
-        category: Category = None,
-        source: Source = None,
-        used: Used = False,
-        context: UsageContext = None,
+        memory_id: str,
+        updated_content: Text = None,
+        tags: Texts = None,
+        priority: Text = None,
+        category: Text = None,
+        source: Text = None,
+        used: bool = False,
+        context: Text = None,
     ) -> Any:
         """Change a memory."""
         result = self._open().update(
@@ -419,11 +418,12 @@ class SemanticTools:
             **_warned(result.warnings),
         }
 
+    @_described
     def deduplicate_memories(
         self,
-        similarity_threshold: Threshold = DEFAULT_THRESHOLD,
-        auto_merge: AutoMerge = False,
-        merge: Merge = None,
+        similarity_threshold: float = DEFAULT_THRESHOLD,
+        auto_merge: bool = False,
+        merge: Texts = None,
     ) -> Any:
         """Find what is similar, and merge what is named."""
         store = self._open()
@@ -441,10 +441,11 @@ class SemanticTools:
             **_warned(warnings),
         }
 
+    @_described
     def import_markdown_memories(
         self,
-        file_paths: FilePaths = None,
-        confirm_import: Confirm = False,
+        file_paths: Texts = None,
+        confirm_import: bool = False,
     ) -> Any:
         """Show or import what markdown files hold."""
         store = self._open()
@@ -466,7 +467,8 @@ class SemanticTools:
             ]
         return answer
 
-    def migrate_embeddings(self, limit: AnyLimit = None) -> Any:
+    @_described
+    def migrate_embeddings(self, limit: int | None = None) -> Any:
         """Make vectors anew."""
         done, left = self._open().migrate_embeddings(limit or MIGRATED)
         return {"success": True, "done": done, "left": left, "finished": left == 0}
@@ -551,8 +553,8 @@ def _group(group: Group) -> dict[str, Any]:
         "merge_suggestion": {
             "merge": [memory.id for memory in group.memories],
             "keeps": group.memories[0].id,
-            "priority": merged.priority,
-            "tags": list(merged.tags),
+            "priority": merged["priority"],
+            "tags": models.parse_json_list(merged["tags"]),
             "advice": advice,
         },
     }
