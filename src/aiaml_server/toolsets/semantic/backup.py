@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
 from aiaml_server.files import make_own_directory, open_own, remove_own, rename_over
 from aiaml_server.toolsets.semantic import paths
-from aiaml_server.toolsets.semantic.db import Database
-from aiaml_server.toolsets.semantic.errors import CorruptDatabase, DiskError, NotFound
+from aiaml_server.toolsets.semantic.db import Database, translated_errors
+from aiaml_server.toolsets.semantic.errors import CorruptDatabase, NotFound
 
 KEPT = 3
 MAX_AUTOMATIC_BYTES = 256 * 1024 * 1024  # of a database that a server copies by itself
@@ -31,7 +30,7 @@ def make_backup(database: Database) -> None:
         return
     if backups and backups[0].stat().st_mtime > database.path.stat().st_mtime:
         return
-    with _disk_errors(today):
+    with translated_errors(today):
         make_own_directory(today.parent)
         _copy(database, today)
         for old in list_backups(database)[KEPT:]:
@@ -41,7 +40,7 @@ def make_backup(database: Database) -> None:
 def replace_all(database: Database) -> None:
     """Delete all backups and make a new one, so that none holds what was forgotten."""
     backups = list_backups(database)
-    with _disk_errors(database.path):
+    with translated_errors(database.path):
         for backup in backups:
             remove_own(backup)
     if backups:
@@ -62,7 +61,7 @@ def restore(database: Database, day: str = "") -> Path:
         message = f"there is no such backup of {database.path}"
         raise NotFound(message, "`aiaml semantic backup --list` shows all.")
     database.close()
-    with _disk_errors(database.path), closing(Database(backups[0], database.scope)) as backup:
+    with translated_errors(database.path), closing(Database(backups[0], database.scope)) as backup:
         if backup.fetch("PRAGMA integrity_check(1)") != [("ok",)]:
             raise CorruptDatabase(f"{backups[0]} is damaged")
         if database.exists:
@@ -79,11 +78,3 @@ def _copy(database: Database, target: Path) -> None:
     os.close(open_own(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
     database.fetch("VACUUM INTO ?", (os.fspath(unfinished),))
     rename_over(unfinished, target)
-
-
-@contextmanager
-def _disk_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise DiskError(f"cannot write {path}: {error.strerror or error}") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -35,14 +35,12 @@ from aiaml_server.terminal import (
     yes_option,
 )
 from aiaml_server.toolsets.semantic import PROJECT, backup, importing, models, paths
-from aiaml_server.toolsets.semantic.config import load_config, save_embedding
+from aiaml_server.toolsets.semantic.config import save_embedding
 from aiaml_server.toolsets.semantic.embedding import ModelLoader, import_fastembed
 from aiaml_server.toolsets.semantic.errors import (
     InvalidConfig,
     InvalidInput,
     InvalidProject,
-    NotFound,
-    NothingToUndo,
     SemanticError,
     Unavailable,
 )
@@ -52,13 +50,6 @@ from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 DOWNLOAD_SECONDS = 3600.0
 MAX_SHOWN = 20  # pieces of an import
-EXIT_CODES = {
-    NotFound: EXIT_NOTHING,
-    NothingToUndo: EXIT_NOTHING,
-    InvalidInput: EXIT_USAGE,
-    InvalidConfig: EXIT_USAGE,
-    InvalidProject: EXIT_USAGE,
-}
 
 
 @contextmanager
@@ -69,19 +60,18 @@ def opened(*, with_model: bool = False) -> Iterator[MemoryStore]:
         with_model: whether a model that is on this machine is loaded.
     """
     try:
-        home = paths.global_directory()
-        config = load_config(home)
-        named = os.environ.get(PROJECT, "")
-        project = paths.find_project(paths.working_directory(), named, PROJECT)
-        loader = ModelLoader(replace(config.embedding, download=False), home / paths.MODELS)
-        if with_model:
-            loader.ready(DOWNLOAD_SECONDS)
-        model = loader if with_model else None
-        with closing(MemoryStore(home, project, model, config, trusted=bool(named))) as store:
+        with closing(MemoryStore.at(project=os.environ.get(PROJECT, ""))) as store:
             store.check_secrets = CHECK_SECRETS.value(os.environ)
+            if with_model:
+                settings = replace(store.config.embedding, download=False)
+                loader = ModelLoader(settings, store.home / paths.MODELS)
+                loader.ready(DOWNLOAD_SECONDS)
+                store.worker.model = loader
             yield store
+    except (InvalidInput, InvalidConfig, InvalidProject) as error:
+        raise Exit(str(error), EXIT_USAGE) from error
     except SemanticError as error:
-        raise Exit(str(error), EXIT_CODES.get(type(error), EXIT_FAILED)) from error
+        raise Exit(str(error), EXIT_FAILED) from error
 
 
 def show(head: str, memory: Memory | NewMemory, more: str = "") -> None:
@@ -238,19 +228,17 @@ def filter_options(command: Any) -> Any:
     return click.option("--priority", type=priorities)(command)
 
 
-def _shown(memories: Sequence[Memory], notes: Sequence[str], data: str, warnings: list[str]) -> int:
+def show_found(found: Mapping[Memory, str], data: str, warnings: Sequence[str]) -> int:
     """Print memories with a note each, as rows of data if that is asked for."""
     if data:
-        rows = [vars(memory) for memory in memories]
+        rows = [vars(memory) for memory in found]
         echo_rows(rows, data, {"memories": rows, "warnings": warnings})
-    else:
-        for memory, more in zip(memories, notes, strict=True):
-            show_memory(memory, more)
-        for warning in warnings:
-            notify(warning)
-        if not memories:
-            notify("Nothing was found.")
-    return EXIT_OK if memories else EXIT_NOTHING
+        return EXIT_OK if found else EXIT_NOTHING
+    for memory, more in found.items():
+        show_memory(memory, more)
+    for warning in warnings:
+        notify(warning)
+    return EXIT_OK if found else EXIT_NOTHING
 
 
 @semantic.command("search")
@@ -267,8 +255,8 @@ def search(words: Sequence[str], limit: int | None, data: str, **wanted: Any) ->
     """
     with opened(with_model=True) as store:
         found = store.search(" ".join(words), limit, Filters(**wanted))
-        notes = [f"  {hit.score:.2f}{'  weak' if hit.is_weak else ''}" for hit in found.hits]
-        return _shown([hit.memory for hit in found.hits], notes, data, found.warnings)
+        notes = {hit.memory: f"  {hit.score:.2f}{' weak' * hit.is_weak}" for hit in found.hits}
+        return show_found(notes, data, found.warnings)
 
 
 @semantic.command("list")
@@ -286,7 +274,7 @@ def list_(limit: int, data: str, **wanted: Any) -> int:
         page = store.list(Filters(**wanted), limit=limit)
         if page.next_cursor:
             notify(f"{len(page.memories)} of {page.total:,}; --limit shows more")
-        return _shown(page.memories, [""] * len(page.memories), data, page.warnings)
+        return show_found(dict.fromkeys(page.memories, ""), data, page.warnings)
 
 
 @semantic.command("show")
@@ -315,7 +303,6 @@ def show_(memory_id: str, json: bool) -> int:
 @click.argument("content", required=False)
 @click.option("--tag", "tags", multiple=True, help="A word to filter by.")
 @click.option("--priority", type=click.Choice(models.PRIORITIES, case_sensitive=False))
-@click.option("--category", help="A word for its kind.")
 @click.option("--scope", type=click.Choice(models.SCOPES))
 def add(content: str | None, **fields: Any) -> int:
     """Store a memory: CONTENT, or standard input.
@@ -328,10 +315,9 @@ def add(content: str | None, **fields: Any) -> int:
         text = sys.stdin.read().rstrip("\n") if content is None else content
         result = store.store(text, **fields)
     show_memory(result.memory)
-    for similar in result.similar:
-        notify(f"similar: {similar.memory.id} {truncate(similar.memory.content, 60)}")
-    for warning in result.warnings:
-        notify(warning)
+    similar = [f"similar: {each.id} {truncate(each.content, 60)}" for each, _ in result.similar]
+    for line in [*similar, *result.warnings]:
+        notify(line)
     return EXIT_OK
 
 

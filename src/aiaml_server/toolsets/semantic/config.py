@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from aiaml_server.errors import UnsafePath
 from aiaml_server.files import make_own_directory, read_own, replace_atomic
 from aiaml_server.toolsets.semantic.errors import DiskError, InvalidConfig
 
@@ -162,10 +161,8 @@ def _read(path: Path) -> dict[str, Any]:
         value = json.loads(read_own(path, MAX_BYTES))
     except FileNotFoundError:
         return {}
-    except UnsafePath as error:
-        raise InvalidConfig(str(error)) from error
     except OSError as error:
-        raise InvalidConfig(f"{path} cannot be read: {error.strerror or error}") from error
+        raise InvalidConfig(f"{path} cannot be read: {error}") from error
     except (ValueError, RecursionError) as error:
         raise InvalidConfig(f"{path} is not JSON: {error}") from error
     if not isinstance(value, dict):
@@ -187,22 +184,20 @@ def _parse_section(section: type[Section], values: Any, name: str, prefix: str =
         if is_dataclass(default):
             result[key] = _parse_section(type(default), value, name, f"{full}.")
         else:
-            rule = _broken_rule(full, value, default)
-            if rule:
+            if not _is_valid(full, value, default):
+                least, most = LIMITS.get(full, (0, 1))
+                rule = f"like {default!r}; numbers go from {least} to {most}"
                 raise InvalidConfig(f"{name}: {full} is {value!r:.200}; it must be {rule}")
             result[key] = value
     return section(**result)
 
 
-def _broken_rule(key: str, value: Any, default: Any) -> str:
-    """Return the rule that a value breaks: it has the type of its default, and is in range."""
-    if isinstance(default, bool):
-        return "" if isinstance(value, bool) else "true or false"
+def _is_valid(key: str, value: Any, default: Any) -> bool:
+    """Return whether a value has the type of its default, and is in range."""
+    number = float(value) if isinstance(default, float) and type(value) is int else value
+    if type(number) is not type(default):
+        return False
     if isinstance(default, str):
-        is_text = isinstance(value, str) and len(value) <= 200 and value.isprintable()
-        return "" if is_text else "text of at most 200 characters"
+        return len(number) <= 200 and number.isprintable()
     least, most = LIMITS.get(key, (0, 1))
-    kinds = (int,) if isinstance(default, int) else (int, float)
-    is_valid = type(value) in kinds and least <= value <= most
-    kind = "whole number" if isinstance(default, int) else "number"
-    return "" if is_valid else f"a {kind} from {least} to {most}"
+    return bool(least <= number <= most)

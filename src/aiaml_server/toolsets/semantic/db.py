@@ -142,13 +142,9 @@ def serialize_float32(vector: Sequence[float], dimension: int) -> bytes:
     Raises:
         ValueError: it has the wrong length, is zero or not finite; it would spoil every search.
     """
-    if len(vector) != dimension:
-        raise ValueError(f"a vector has {len(vector)} numbers instead of {dimension}")
-    data = struct.pack(f"<{dimension}f", *vector)
-    norm = math.hypot(*struct.unpack(f"<{dimension}f", data))
-    if not 1e-12 < norm < 1e12:  # also false for NaN
-        raise ValueError("a vector is zero or not finite")
-    return data
+    if len(vector) != dimension or not any(vector) or not all(map(math.isfinite, vector)):
+        raise ValueError(f"a vector is zero, not finite, or not of {dimension} numbers")
+    return struct.pack(f"<{dimension}f", *vector)
 
 
 class Database:
@@ -209,7 +205,7 @@ class Database:
         Raises:
             SemanticError: the database cannot be used.
         """
-        with self._lock, _translated_errors(self.path):
+        with self._lock, translated_errors(self.path):
             return self._open(create=False).execute(statement, values).fetchall()
 
     @contextmanager
@@ -219,7 +215,7 @@ class Database:
         Raises:
             SemanticError: the database cannot be written.
         """
-        with self._lock, _translated_errors(self.path), _transaction(self._open(create=True)):
+        with self._lock, translated_errors(self.path), _transaction(self._open(create=True)):
             yield
 
     # --- opening ----------------------------------------------------------------------------------
@@ -458,7 +454,7 @@ def _load_vector_extension(sql: apsw.Connection) -> str:
 
 
 @contextmanager
-def _translated_errors(path: Path) -> Iterator[None]:
+def translated_errors(path: Path) -> Iterator[None]:
     """Raise errors of SQLite and of the system as errors of this toolset."""
     try:
         yield

@@ -8,7 +8,6 @@ from contextlib import closing
 from aiaml_server.terminal import plural
 from aiaml_server.toolset import Finding
 from aiaml_server.toolsets.semantic import MANIFEST, PROJECT, paths
-from aiaml_server.toolsets.semantic.config import load_config
 from aiaml_server.toolsets.semantic.db import Database
 from aiaml_server.toolsets.semantic.embedding import ModelLoader
 from aiaml_server.toolsets.semantic.errors import CorruptDatabase, SemanticError, Unavailable
@@ -19,26 +18,22 @@ CHECK = "semantic"
 
 def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Yield a finding for each thing that was looked at."""
-    named = MANIFEST.read_settings(environ)[PROJECT]
     try:
-        home = paths.global_directory()
-        project = paths.find_project(paths.working_directory(), named, PROJECT)
-        store = MemoryStore(home, project, None, load_config(home), trusted=bool(named))
+        store = MemoryStore.at(project=MANIFEST.read_settings(environ)[PROJECT])
     except SemanticError as error:
         yield Finding(CHECK, "error", str(error), error.suggestion)
         return
     with closing(store):
-        for database in store.databases.values():
-            if database.exists:
-                yield _examine(database)
-            else:
-                yield Finding(CHECK, "ok", f"{database.path}: no memories yet")
-        if any(database.exists for database in store.databases.values()):
-            state = ModelLoader(store.config.embedding, home / paths.MODELS).state()
-            if state.status == "loading":
-                yield Finding(CHECK, "ok", f"the model {store.config.embedding.model} is here")
-            else:
-                yield Finding(CHECK, "warning", state.warning, state.remedy)
+        existing = [database for database in store.databases.values() if database.exists]
+        yield from map(_examine, existing)
+        model = store.config.embedding.model
+        state = ModelLoader(store.config.embedding, store.home / paths.MODELS).state()
+        if not existing:
+            yield Finding(CHECK, "ok", f"{store.home}: no memories yet")
+        elif state.status == "loading":
+            yield Finding(CHECK, "ok", f"the model {model} is here")
+        else:
+            yield Finding(CHECK, "warning", state.warning, state.remedy)
 
 
 def _examine(database: Database) -> Finding:

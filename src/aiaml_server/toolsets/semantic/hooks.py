@@ -11,14 +11,13 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from aiaml_server.format.secrets import find_secret
 from aiaml_server.toolset import HookInput
-from aiaml_server.toolsets.semantic import PROJECT, paths
-from aiaml_server.toolsets.semantic.config import load_config
+from aiaml_server.toolsets.semantic import PROJECT
 from aiaml_server.toolsets.semantic.models import MAX_HITS, UNREVIEWED, Filters, Memory
 from aiaml_server.toolsets.semantic.rules import (
     error_signature,
@@ -46,16 +45,8 @@ _ERROR_NAME = re.compile(
 )
 
 
-class Message(NamedTuple):
-    """A part of a conversation.
-
-    Attributes:
-        role: `user`, `assistant`, `tool`, or `edit` for a changed file.
-        text: what was said or printed, or the changed file's path.
-    """
-
-    role: str
-    text: str
+Message = tuple[str, str]
+"""A part of a conversation: `user`, `assistant` or `tool` and the text, or `edit` and a path."""
 
 
 def session_start(event: HookInput) -> list[str]:
@@ -85,15 +76,11 @@ def prompt(event: HookInput) -> list[str]:
 
 def tool_succeeded(event: HookInput) -> list[str]:
     """Return memories of an error that a command printed."""
-    return _tool_errors(event) if event.tool_name in ("Bash", "shell") else []
+    return tool_failed(event) if event.tool_name in ("Bash", "shell") else []
 
 
 def tool_failed(event: HookInput) -> list[str]:
     """Return memories of the error that a tool failed with."""
-    return _tool_errors(event)
-
-
-def _tool_errors(event: HookInput) -> list[str]:
     with closing(_open(event)) as store:
         if not store.config.auto_triggers.error_resolution:
             return []
@@ -117,18 +104,14 @@ def generate_session_summary(messages: Sequence[Message]) -> list[str]:
     No language model can be asked when a session ends, so these are its own sentences.
     """
     found: list[str] = []
-    for message in messages:
-        if message.role in ("assistant", "user"):
-            found += find_decisions(message.text)
+    for role, text in messages:
+        if role in ("assistant", "user"):
+            found += find_decisions(text)
     return list(dict.fromkeys(found))[-MAX_SUMMARY:]
 
 
 def _open(event: HookInput) -> MemoryStore:
-    home = paths.global_directory()
-    start = Path(event.directory) if event.directory else paths.working_directory()
-    named = os.environ.get(PROJECT, "")
-    project = paths.find_project(start, named, PROJECT)
-    return MemoryStore(home, project, None, load_config(home), trusted=bool(named))
+    return MemoryStore.at(event.directory, os.environ.get(PROJECT, ""))
 
 
 # --- what is shown --------------------------------------------------------------------------------
@@ -180,24 +163,16 @@ def _is_related(text: str, memory: Memory) -> bool:
 
 def _store_resolution(store: MemoryStore, event: HookInput) -> list[str]:
     """Store the last error of a session with its solution, once; say so."""
-    messages = _messages(event)
-    resolution = find_resolution(messages)
+    resolution = find_resolution(_messages(event))
     if store.project is None or resolution is None:
         return []
     message, content = resolution
-    if find_secret(content) or _is_stored(store, message):
-        return []
-    result = store.store(content, tags=[UNREVIEWED, "error"], source="auto_error")
-    if not result.created:
-        return []
-    return [STORED, _line(result.memory)]
-
-
-def _is_stored(store: MemoryStore, message: str) -> bool:
-    """Return whether an error with its solution is a memory already."""
     hits = store.search(message, MAX_HITS, Filters(source="auto_error")).hits
-    firsts = [hit.memory.content.partition("\n")[0] for hit in hits]
-    return error_signature(f"Error: {message}") in [error_signature(first) for first in firsts]
+    known = {error_signature(hit.memory.content.partition("\n")[0]) for hit in hits}
+    if find_secret(content) or error_signature(f"Error: {message}") in known:
+        return []
+    stored = store.store(content, tags=[UNREVIEWED, "error"], source="auto_error")
+    return [STORED, _line(stored.memory)]
 
 
 def find_resolution(messages: Sequence[Message]) -> tuple[str, str] | None:
@@ -227,37 +202,28 @@ def _messages(event: HookInput) -> list[Message]:
     path = Path(event.transcript_path)
     if not path.is_file():
         return messages
-    with path.open("rb") as stream:
-        size = stream.seek(0, os.SEEK_END)
-        stream.seek(max(0, size - MAX_TRANSCRIPT))
-        data = stream.read(MAX_TRANSCRIPT)
-    for line in data.decode("utf-8", "replace").splitlines():
-        try:
+    for line in path.read_bytes()[-MAX_TRANSCRIPT:].decode("utf-8", "replace").splitlines():
+        with suppress(
+            ValueError, RecursionError, AttributeError, LookupError, TypeError
+        ):  # the first line may be cut
             value = json.loads(line)
-        except (ValueError, RecursionError):
-            continue  # the first line may be cut
-        if isinstance(value, dict) and not (value.get("isMeta") or value.get("isSidechain")):
-            messages += _parts(value)
+            if not (value.get("isMeta") or value.get("isSidechain")):
+                messages += _parts(str(value.get("type")), value["message"]["content"])
     return messages
 
 
-def _parts(value: Mapping[str, Any]) -> Iterator[Message]:
-    """Yield the parts of a line of a transcript."""
-    message = value.get("message")
-    content = message.get("content") if isinstance(message, Mapping) else None
+def _parts(role: str, content: Any) -> Iterator[Message]:
+    """Yield the parts of a message, whose content is text or a list of blocks."""
     if isinstance(content, str):
-        yield Message(str(value.get("type")), content)
-    for block in content if isinstance(content, list) else []:
-        if not isinstance(block, Mapping):
-            continue
+        yield role, content
+        return
+    for block in content:
         if block.get("type") == "text":
-            yield Message(str(value.get("type")), str(block.get("text")))
+            yield role, block["text"]
         elif block.get("type") == "tool_result":
-            yield Message("tool", _printed(block.get("content")))
+            yield "tool", _printed(block.get("content"))
         elif block.get("name") in ("Write", "Edit", "MultiEdit"):
-            given = block.get("input")
-            if isinstance(given, Mapping):
-                yield Message("edit", str(given.get("file_path")))
+            yield "edit", block["input"]["file_path"]
 
 
 def _printed(content: Any) -> str:

@@ -111,19 +111,20 @@ def preview_files(store: MemoryStore, files: Sequence[Path]) -> Preview:
         shown = os.fspath(file)
         if store.project and file.is_relative_to(store.project):
             shown = file.relative_to(store.project).as_posix()
-        count = len(preview.candidates)
-        line = 0
+        pieces: list[tuple[NewMemory, int]] = []
         try:
-            for memory, line in _read(file, shown):
-                keys = {normalized_hash(memory.content), memory.import_key or memory.content}
-                is_new = not keys & known
-                preview.candidates.append(Candidate(memory.validated(), line, is_new))
-                known |= keys
-        except (OSError, ValueError, MalformedFile, InvalidInput) as error:
-            preview.skipped.append(Skipped(shown, f"after line {line}: {error}"))
-            continue
-        if len(preview.candidates) == count:
-            preview.skipped.append(Skipped(shown, "it holds nothing that could be a memory"))
+            pieces += _read(file, shown)
+        except (OSError, ValueError, MalformedFile) as error:
+            preview.skipped.append(Skipped(shown, str(error)))
+        for memory, line in pieces:
+            keys = {normalized_hash(memory.content), memory.import_key or memory.content}
+            try:
+                candidate = Candidate(memory.validated(), line, not keys & known)
+            except InvalidInput as error:
+                preview.skipped.append(Skipped(f"{shown}:{line}", str(error)))
+                continue
+            preview.candidates.append(candidate)
+            known |= keys
     texts = [each.memory.content for each in preview.candidates if each.is_new]
     preview.warnings.extend(secret_warning(*texts, check=store.check_secrets))
     return preview
@@ -142,8 +143,7 @@ def run_import(store: MemoryStore, preview: Preview) -> list[str]:
 
 def _below(project: Path, name: str) -> Path:
     """Return the path of a file below the project."""
-    given = Path(os.path.expanduser(name))  # noqa: PTH111 (never raises)
-    path = Path(os.path.normpath(project / given))
+    path = Path(os.path.normpath(project / name))
     if "\0" in name or not path.is_relative_to(project):
         raise InvalidInput(f"file_paths: {name!r:.200} does not lie in {project}")
     if os.path.realpath(path) != os.fspath(path):
@@ -186,8 +186,10 @@ def _read(file: Path, shown: str) -> Iterator[tuple[NewMemory, int]]:
     text = read_regular(os.fspath(file), MAX_BYTES).decode("utf-8")
     if file.suffix.lower() == ".jsonl":
         for number, line in enumerate(text.splitlines(), 1):
-            if line.strip():
+            try:
                 yield from_json_line(line, shown), number
+            except (LookupError, AttributeError, ValueError) as error:
+                raise ValueError(f"line {number} is no JSON object with a content") from error
         return
     for piece in split_markdown(text, file):
         new = NewMemory(
@@ -225,29 +227,27 @@ def to_json_line(memory: Memory, unknown_keys: str) -> str:
         "source": memory.source,
         "path": memory.path,
     }
-    given = {name: value for name, value in values.items() if value is not None}
-    return to_json({**given, **json.loads(unknown_keys)}) + "\n"
+    return to_json({**values, **json.loads(unknown_keys)}) + "\n"
 
 
 def from_json_line(line: str, shown: str) -> NewMemory:
     """Return the memory in a line of JSON; keys that are not known here are kept.
 
     Raises:
-        ValueError: it is no object with a text `content`.
+        LookupError, AttributeError, ValueError: it is no object with a text `content`.
     """
     values = json.loads(line)
-    if not isinstance(values, dict) or not isinstance(values.get("content"), str):
-        raise ValueError("a line is no JSON object with a text `content`")  # noqa: TRY004
-    topics = values.get("topics") or ()
+    texts = {name: value for name, value in values.items() if isinstance(value, str)}
     unknown = {name: value for name, value in values.items() if name not in _OWN_KEYS}
+    topics = values.get("topics")
     return NewMemory(
-        values["content"],
+        texts["content"],
         tags=[str(topic) for topic in topics] if isinstance(topics, list) else [],
-        priority=values.get("priority"),
-        category=values.get("category"),
-        source=values.get("source") or "import",
-        path=str(values.get("path") or shown),
-        created_at=iso_to_sql(str(values.get("timestamp"))),
-        import_key=f"id:{values['id']}" if values.get("id") else None,
+        priority=texts.get("priority"),
+        category=texts.get("category"),
+        source=texts.get("source", "import"),
+        path=texts.get("path", shown),
+        created_at=iso_to_sql(texts.get("timestamp", "")),
+        import_key=f"id:{values['id']}" if "id" in values else None,
         extra=to_json(unknown),
     )

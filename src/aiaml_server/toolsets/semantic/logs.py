@@ -9,10 +9,10 @@ from datetime import datetime
 from io import FileIO
 from pathlib import Path
 
-from aiaml_server.files import make_own_directory, open_own, rename_over
+from aiaml_server.files import make_own_directory, open_own
 
 FILE_NAME = "semantic.log"
-MAX_BYTES = 256 * 1024  # of a file; one older file is kept
+MAX_BYTES = 1024 * 1024  # after which the file begins anew
 
 
 def log_error(home: Path, action: str, error: BaseException) -> None:
@@ -32,8 +32,7 @@ def log_error(home: Path, action: str, error: BaseException) -> None:
     path = home / "logs" / FILE_NAME
     with suppress(OSError):
         make_own_directory(path.parent)
-        if path.exists() and path.stat().st_size > MAX_BYTES:
-            rename_over(path, path.with_name(f"{FILE_NAME}.1"))
-        descriptor = open_own(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        with FileIO(descriptor, "a") as stream:
+        is_full = path.exists() and path.stat().st_size > MAX_BYTES
+        start = os.O_TRUNC if is_full else os.O_APPEND
+        with FileIO(open_own(path, os.O_WRONLY | os.O_CREAT | start), "w") as stream:
             stream.write(line.encode("utf-8", "backslashreplace"))

@@ -51,20 +51,19 @@ def split_markdown(text: str, path: Path) -> list[Piece]:
     created_at = _created_at(fields, path)
     tags = _tags(fields)
     first_line = text.count("\n") - body.count("\n") + 1
-    whole = body.strip()
-    if {"id", "timestamp", "agent"} <= set(fields):
-        return [Piece(whole, first_line, tags, None, created_at)] if whole else []
     is_record = bool(_RECORD.match(path.stem))
-    if is_record and len(whole) <= MAX_RECORD:
-        is_text = bool(_WORD.search(whole))
-        return [Piece(whole, first_line, (*tags, "adr"), "decision", created_at)] if is_text else []
+    is_memory = {"id", "timestamp", "agent"} <= set(fields)
+    tags = [*tags, "adr"] if is_record else tags
+    if is_memory or (is_record and len(body) <= MAX_RECORD):
+        category = "decision" if is_record else None
+        whole = Piece(body.strip(), first_line, tags, category, created_at)
+        return [whole] if _WORD.search(body) else []
     pieces = []
     for content, line, heading in _sections(body):
         if _WORD.search(content):
             tag = "-".join(_WORD.findall(heading.lower()))[:40].strip("-")
-            own = filter(None, (*tags, "adr" if is_record else "", tag))
-            unique = list(dict.fromkeys(own))[:MAX_TAGS]
-            pieces.append(Piece(content, first_line + line, unique, None, created_at))
+            own = list(dict.fromkeys(filter(None, (*tags, tag))))[:MAX_TAGS]
+            pieces.append(Piece(content, first_line + line, own, None, created_at))
     return pieces
 
 
@@ -87,11 +86,11 @@ def _created_at(fields: Mapping[str, Any], path: Path) -> str | None:
 def _tags(fields: Mapping[str, Any]) -> Sequence[str]:
     tags: list[str] = []
     for key in _TAG_KEYS:
-        value = fields.get(key) or []
-        given = re.split(r"[,\s]+", value) if isinstance(value, str) else value
-        if isinstance(given, list):
-            tags += [" ".join(str(each).lstrip("#").split())[:MAX_LINE] for each in given]
-    return [tag for tag in dict.fromkeys(tags) if tag.strip()]
+        given = fields.get(key) or ()
+        words = re.split(r"[,\s]+", given) if isinstance(given, str) else given
+        if isinstance(words, list):
+            tags += [" ".join(str(each).lstrip("#").split())[:MAX_LINE] for each in words]
+    return [tag for tag in dict.fromkeys(tags) if tag]
 
 
 def _sections(body: str) -> Iterator[tuple[str, int, str]]:

@@ -35,13 +35,7 @@ MAX_HITS = 50
 MAX_LISTED = 200
 
 _PRIORITY_RANK = "CASE priority WHEN 'CORE' THEN 4 WHEN 'HIGH' THEN 3 WHEN 'LOW' THEN 1 ELSE 2 END"
-_FILTERED: dict[str, tuple[str, ...] | None] = {
-    "priority": PRIORITIES,
-    "source": SOURCES,
-    "category": None,
-    "project_id": None,
-}
-"""The columns that filters compare, with their choices."""
+_CHOICES = {"priority": PRIORITIES, "source": SOURCES}
 _HAS_TAG = """
 EXISTS (
     SELECT 1 FROM json_each(CASE WHEN json_valid(tags) THEN tags ELSE '[]' END)
@@ -375,13 +369,12 @@ class Filters:
             InvalidInput: a filter is not valid.
         """
         values: dict[str, Any] = {}
-        for column, choices in _FILTERED.items():
+        for column in ("priority", "source", "category", "project_id"):
             value = getattr(self, column)
             if value is not None:
-                field = f"filters.{column}"
-                is_choice = choices is not None
-                checked = check_choice(field, value, choices or ()) if is_choice else value.strip()
-                values[column] = checked
+                choices = _CHOICES.get(column)
+                name = f"filters.{column}"
+                values[column] = check_choice(name, value, choices) if choices else value.strip()
         conditions = [f"{column} = :{column}" for column in values]
         for number, tag in enumerate(self.tags):
             conditions.append(_HAS_TAG.format(number))

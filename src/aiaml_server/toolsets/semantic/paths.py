@@ -68,14 +68,11 @@ def find_project(start: Path, named: str = "", setting: str = "the project") -> 
 
 def _named_project(named: str, setting: str, home: Path) -> Path:
     path = Path(os.path.expanduser(named))  # noqa: PTH111 (never raises)
-    if not path.is_absolute() or "\0" in named:
-        raise InvalidProject(f"{setting} is {named!r}; it must be an absolute path")
-    real = Path(os.path.realpath(path))
-    if not real.is_dir():
-        raise InvalidProject(f"{setting} is {named!r}, which is no directory")
-    if real in (home, real.parent) or real.name == DIRECTORY:
+    real = Path(os.path.realpath(path)) if "\0" not in named else path
+    is_possible = path.is_absolute() and real.is_dir() and real.name != DIRECTORY
+    if not is_possible or real in (home, real.parent):
         raise InvalidProject(
-            f"{setting} is {named!r}, which cannot be a project",
+            f"{setting} is {named!r}; it must be an absolute path of a project's directory",
             "Name the directory that .memory lies in, other than the home directory.",
         )
     return real

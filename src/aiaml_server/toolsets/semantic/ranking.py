@@ -142,11 +142,11 @@ def similarity_scores(candidates: Sequence[Candidate]) -> Mapping[str, float]:
     cosines = [each.cosine for each in candidates if each.cosine is not None]
     low = min(cosines, default=0.0)
     high = max(cosines, default=0.0)
-    best_words = max((each.bm25 for each in candidates), default=0.0)
+    best_words = max((each.bm25 for each in candidates), default=0.0) or 1.0
     blended: dict[str, float] = {}
     for each in candidates:
         meaning = _scale(low if each.cosine is None else each.cosine, low, high)
-        words = each.bm25 / best_words if best_words > 0 else 0.0
+        words = each.bm25 / best_words
         blended[each.memory.id] = MEANING_SHARE * meaning + (1 - MEANING_SHARE) * words
     kept = sorted(blended.values(), reverse=True)[:MAX_CANDIDATES]
     return {name: _scale(value, kept[-1], kept[0]) for name, value in blended.items()}

@@ -120,6 +120,11 @@ class MemoryReader:
         self.databases["global"] = Database(home / paths.DATABASE, "global")
         self.worker = EmbeddingWorker(home, model, background=background)
 
+    def is_like(self, other: MemoryReader) -> bool:
+        """Return whether another one has the same places and settings."""
+        own = (self.home, self.project, self.config)
+        return own == (other.home, other.project, other.config)
+
     def close(self) -> None:
         """End the background thread and close the databases."""
         self.worker.close()

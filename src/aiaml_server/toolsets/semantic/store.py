@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aiaml_server.toolsets.semantic import backup, dedupe, history, models, paths, text
+from aiaml_server.toolsets.semantic import PROJECT, backup, dedupe, history, models, paths, text
 from aiaml_server.toolsets.semantic.db import Database, new_row
 from aiaml_server.toolsets.semantic.errors import (
     DuplicateContent,
@@ -70,9 +70,17 @@ class MemoryStore(MemoryReader):
     """Whether storing warns of what looks like a secret."""
 
     @classmethod
-    def at(cls, directory: Path | str) -> MemoryStore:
-        """Return the store for somebody who works in a directory; it searches by words only."""
-        return cls(paths.global_directory(), paths.find_project(Path(directory)))
+    def at(cls, directory: Path | str = "", project: str = "", **options: Any) -> MemoryStore:
+        """Return the store for somebody who works in a directory; it searches by words only.
+
+        Args:
+            directory: the working directory by default.
+            project: the value of AIAML_SEMANTIC_PROJECT, which makes the project trusted.
+            options: others of `MemoryReader`.
+        """
+        start = Path(directory) if directory else paths.working_directory()
+        found = paths.find_project(start, project, PROJECT)
+        return cls(paths.global_directory(), found, trusted=bool(project), **options)
 
     # --- storing ----------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from functools import partial, wraps
 from typing import Annotated, Any, get_type_hints
 
-from pydantic import BeforeValidator, Field, with_config
+from pydantic import Field, with_config
 from typing_extensions import NotRequired, TypedDict
 
 from aiaml_server import toolset
@@ -17,9 +17,8 @@ from aiaml_server.errors import AiamlError
 from aiaml_server.format.invisible import marked_line
 from aiaml_server.toolset import OnChange, Resource, Tool, Toolset
 from aiaml_server.toolsets import answering
-from aiaml_server.toolsets.answering import Few, as_number
+from aiaml_server.toolsets.answering import Few
 from aiaml_server.toolsets.semantic import PROJECT, backup, models, paths, prompts
-from aiaml_server.toolsets.semantic.config import load_config
 from aiaml_server.toolsets.semantic.dedupe import (
     DEFAULT_THRESHOLD,
     MAX_GROUPS,
@@ -153,17 +152,12 @@ def _described(function: Callable[..., Any]) -> Callable[..., Any]:
         key = key if key in PARAMETERS else name
         description, example, _ = PARAMETERS[key]
         options: dict[str, Any] = {"description": description, "examples": [example]}
-        details: list[Any] = []
         if key in CHOICES:
             options["json_schema_extra"] = {"enum": [*CHOICES[key]]}
         if name == "limit":
-            options |= {"strict": True, "ge": 1, "le": LIMITS.get(key)}
-            details.append(BeforeValidator(as_number))
-        elif isinstance(example, bool | float):
-            options["strict"] = True
-        elif isinstance(example, list):
-            details.append(Few(MAX_LIST))
-        annotated = (hints[name], Field(**options), *details)
+            options |= {"ge": 1, "le": LIMITS.get(key)}
+        few = [Few(MAX_LIST)] if isinstance(example, list) else []
+        annotated = (hints[name], Field(**options), *few)
         function.__annotations__[name] = Annotated.__class_getitem__(annotated)  # type: ignore[attr-defined]
     return function
 
@@ -178,12 +172,12 @@ def build(values: Mapping[str, Any]) -> Toolset:
         made = answering.tool(calls.logged(call), description, Answer, rules, **hints)
         return made._replace(error_answer=error_answer)
 
-    def resource(uri: str, name: str, description: str, read: Callable[..., str]) -> Resource:
-        return Resource(uri, name, description, read, "text/markdown")
+    def resource(path: str, description: str, read: Callable[..., str]) -> Resource:
+        name = path.partition("/")[0]
+        return Resource(f"memory://{path}", name, description, read, "text/markdown")
 
     core = partial(calls.priority_resource, "CORE")
     high = partial(calls.priority_resource, "HIGH")
-    project = "memory://project/{project_id}"
     return Toolset(
         instructions=prompts.INSTRUCTIONS,
         brief=prompts.BRIEF,
@@ -198,9 +192,9 @@ def build(values: Mapping[str, Any]) -> Toolset:
             tool(calls.migrate_embeddings, prompts.MIGRATE, idempotent=True),
         ),
         resources=(
-            resource("memory://core", "core", "The CORE memories.", core),
-            resource("memory://high", "high", "The HIGH memories.", high),
-            resource(project, "project", "A project's memories.", calls.project_resource),
+            resource("core", "The CORE memories.", core),
+            resource("high", "The HIGH memories.", high),
+            resource("project/{project_id}", "A project's memories.", calls.project_resource),
         ),
         lifespan=calls.lifespan,
     )
@@ -272,28 +266,20 @@ class SemanticTools:
 
     def _open(self) -> MemoryStore:
         """Return the store, with the settings and the project as they are now."""
-        home = paths.global_directory()
-        project = paths.find_project(paths.working_directory(), self._project, PROJECT)
-        config = load_config(home)
+        current = MemoryStore.at(project=self._project, background=True)
+        settings = current.config.embedding
         with self._lock:
-            if self._loader is None or self._loader.settings != config.embedding:
-                on_error = partial(log_error, home, "model")
-                self._loader = ModelLoader(config.embedding, home / paths.MODELS, on_error)
+            if self._loader is None or self._loader.settings != settings:
+                on_error = partial(log_error, current.home, "model")
+                self._loader = ModelLoader(settings, current.home / paths.MODELS, on_error)
             store = self._store
-            if store is None or (store.home, store.project, store.config) != (
-                home,
-                project,
-                config,
-            ):
+            if store is None or not store.is_like(current):
                 if store is not None:
                     store.close()
-                trusted = bool(self._project)
-                store = MemoryStore(
-                    home, project, self._loader, config, background=True, trusted=trusted
-                )
-                store.check_secrets = self._check_secrets
-                self._store = store
-        return store
+                current.worker.model = self._loader
+                current.check_secrets = self._check_secrets
+                self._store = current
+            return self._store or current
 
     # --- the tools --------------------------------------------------------------------------------
 
@@ -312,10 +298,10 @@ class SemanticTools:
         result = store.store(
             content,
             tags=tags or (),
-            priority=priority or None,
-            category=category or None,
+            priority=priority,
+            category=category,
             source=source or "manual",
-            scope=scope or None,
+            scope=scope,
         )
         memory = result.memory
         return {
@@ -368,7 +354,7 @@ class SemanticTools:
         if ids:
             memories = [_full(store.get(each)) for each in dict.fromkeys(ids)]
             return {"success": True, "memories": memories, "total": len(memories)}
-        page = store.list(_filters(filters), sort_by or "created_at", limit or 20, cursor or None)
+        page = store.list(_filters(filters), sort_by or "created_at", limit or 20, cursor)
         return {
             "success": True,
             "memories": [_short(memory, memory.content) for memory in page.memories],
@@ -384,7 +370,7 @@ class SemanticTools:
         content_hash: Text = None,
     ) -> Any:
         """Delete a memory."""
-        changes = self._open().delete(memory_id or None, content_hash or None)
+        changes = self._open().delete(memory_id, content_hash)
         return {"success": True, "deleted": list(changes), "undo": list(changes.values())}
 
     @_described
@@ -402,13 +388,13 @@ class SemanticTools:
         """Change a memory."""
         result = self._open().update(
             memory_id,
-            content=updated_content or None,
+            content=updated_content,
             tags=tags,
-            priority=priority or None,
+            priority=priority,
             category=category,
-            source=source or None,
+            source=source,
             used=used,
-            context=context or None,
+            context=context,
         )
         return {
             "success": True,
