@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from aiaml_server.toolsets.semantic import errors
-from aiaml_server.toolsets.semantic.config import Config, Embedding, load_config, save_embedding
+from aiaml_server.toolsets.semantic.config import Config, Embedding, load_config
 from aiaml_server.toolsets.semantic.embedding import ModelLoader, prefixes
 from aiaml_server.toolsets.semantic.store import MemoryStore
 from semantic_model import NAME, model_folder, needs_fastembed
@@ -70,16 +70,12 @@ def test_wrong_setting_is_named(tmp_path: Path, given: Any, message: str) -> Non
         load_config(tmp_path)
 
 
-def test_model_is_changed_in_the_settings(tmp_path: Path) -> None:
-    """All other keys stay."""
-    (tmp_path / "config.json").write_text('{"retrieval": {"default_limit": 3}}', encoding="utf-8")
-    save_embedding(tmp_path, model=NAME, dimension=384)
-    config = load_config(tmp_path)
-    assert config.retrieval.default_limit == 3 and config.embedding.model == NAME
-    assert config.weak_below == 0.3 and Config().weak_below == 0.7
-    with pytest.raises(errors.InvalidConfig):
-        save_embedding(tmp_path, dimension=0)
-    assert load_config(tmp_path) == config
+def test_threshold_is_the_models(tmp_path: Path) -> None:
+    """Unless another one is set."""
+    (tmp_path / "config.json").write_text(
+        json.dumps({"embedding": {"model": NAME}}), encoding="utf-8"
+    )
+    assert load_config(tmp_path).weak_below == 0.3 and Config().weak_below == 0.7
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,7 @@ from aiaml_server.terminal import (
     yes_option,
 )
 from aiaml_server.toolsets.semantic import PROJECT, backup, importing, models, paths
-from aiaml_server.toolsets.semantic.config import save_embedding
-from aiaml_server.toolsets.semantic.embedding import ModelLoader, import_fastembed
+from aiaml_server.toolsets.semantic.embedding import ModelLoader
 from aiaml_server.toolsets.semantic.errors import (
     InvalidConfig,
     InvalidInput,
@@ -151,7 +150,7 @@ def status(json: bool) -> int:
 
 @semantic.group("model")
 def model() -> None:
-    """Download or change the model, or make vectors anew.
+    """Download the model, or make vectors anew.
 
     \b
     Examples:
@@ -174,29 +173,6 @@ def download() -> int:
         if loader.download(DOWNLOAD_SECONDS) is None:
             raise Unavailable(loader.state().warning)
         echo(f"{bold(loader.settings.model)} is ready: {loader.folder}")
-    return EXIT_OK
-
-
-@model.command("set")
-@click.argument("name")
-@click.option("--folder", default="", help="A directory that holds it; else it is downloaded.")
-def set_model(name: str, folder: str) -> int:
-    """Use the model NAME, one that fastembed knows.
-
-    \b
-    Examples:
-      aiaml semantic model set sentence-transformers/all-MiniLM-L6-v2
-    """
-    with opened() as store:
-        known = {
-            each["model"]: each for each in import_fastembed().TextEmbedding.list_supported_models()
-        }
-        if name not in known:
-            raise InvalidInput(f"fastembed does not know the model {name}")
-        path = str(Path(folder).absolute()) if folder else ""
-        save_embedding(store.home, model=name, path=path, dimension=known[name]["dim"])
-    echo(f"{bold(name)} is used from now on")
-    notify("`aiaml semantic model reembed` gives all memories new vectors")
     return EXIT_OK
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from aiaml_server.files import make_own_directory, read_own, replace_atomic
-from aiaml_server.toolsets.semantic.errors import DiskError, InvalidConfig
+from aiaml_server.files import read_own
+from aiaml_server.toolsets.semantic.errors import InvalidConfig
 
 FILE_NAME = "config.json"
 DEFAULT_MODEL = "BAAI/bge-small-en-v1.5"
@@ -136,26 +136,6 @@ def parse_config(values: Mapping[str, Any], name: str = FILE_NAME) -> Config:
     return _parse_section(Config, values, name)
 
 
-def save_embedding(home: Path, **values: Any) -> Config:
-    """Change keys of the section `embedding` in the file; all others stay.
-
-    Raises:
-        InvalidConfig: the file is not valid, or would not be.
-        DiskError: it cannot be written.
-    """
-    path = home / FILE_NAME
-    whole = _read(path)
-    whole["embedding"] = {**whole.get("embedding", {}), **values}
-    config = parse_config(whole, str(path))
-    data = json.dumps(whole, ensure_ascii=False, indent=2) + "\n"
-    try:
-        make_own_directory(home)
-        replace_atomic(path, data.encode(), 0o600)
-    except OSError as error:
-        raise DiskError(f"cannot write {path}: {error.strerror or error}") from error
-    return config
-
-
 def _read(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(read_own(path, MAX_BYTES))
@@ -194,7 +174,7 @@ def _parse_section(section: type[Section], values: Any, name: str, prefix: str =
 
 def _is_valid(key: str, value: Any, default: Any) -> bool:
     """Return whether a value has the type of its default, and is in range."""
-    number = float(value) if isinstance(default, float) and type(value) is int else value
+    number: Any = float(value) if isinstance(default, float) and type(value) is int else value
     if type(number) is not type(default):
         return False
     if isinstance(default, str):

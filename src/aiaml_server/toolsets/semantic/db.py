@@ -96,6 +96,15 @@ CREATE TABLE changes (
 CREATE TABLE imported (key TEXT PRIMARY KEY, memory_id INTEGER NOT NULL);
 CREATE INDEX idx_imported ON imported(memory_id);
 """
+_PRAGMAS = """
+PRAGMA trusted_schema = OFF;
+PRAGMA cell_size_check = ON;
+PRAGMA mmap_size = 0;
+PRAGMA secure_delete = ON;
+PRAGMA temp_store = MEMORY;
+PRAGMA synchronous = FULL;
+PRAGMA journal_mode = TRUNCATE;
+"""
 _UNINDEX = (
     "INSERT INTO words(words, rowid, content, tags, search_terms)"
     " VALUES ('delete', old.id, old.content, old.tags, old.search_terms);"
@@ -257,16 +266,7 @@ class Database:
         sql.set_busy_timeout(int(BUSY_SECONDS * 1000))
         sql.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
         sql.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-        for pragma in (
-            "trusted_schema = OFF",
-            "cell_size_check = ON",
-            "mmap_size = 0",
-            "secure_delete = ON",
-            "temp_store = MEMORY",
-            "synchronous = FULL",
-            "journal_mode = TRUNCATE",
-        ):
-            sql.execute(f"PRAGMA {pragma}").fetchall()
+        sql.execute(_PRAGMAS).fetchall()
         sql.create_scalar_function("normalize_tag", normalize_tag, 1, deterministic=True)
         self.vector_problem = _load_vector_extension(sql)
         if self.vector_problem and sql.table_exists("main", "vec_memories"):
@@ -285,8 +285,7 @@ class Database:
     def _create_schema(self, sql: Any) -> None:
         """Create the tables; one of the specification's own is extended, with its memories."""
         sql.execute("DROP TABLE IF EXISTS vec_memories")
-        for statement in (*_SPECIFIED.split(";"), *_ADDED.split(";")):
-            sql.execute(statement).fetchall()
+        sql.execute(_SPECIFIED + _ADDED).fetchall()
         held = sql.execute("SELECT id, content, tags FROM memories").fetchall()
         for memory_id, content, tags in held:
             sql.execute(
@@ -470,7 +469,7 @@ def translated_errors(path: Path) -> Iterator[None]:
             raise  # a mistake of this program
         if kind in ("BusyError", "LockedError"):
             raise DatabaseLocked(f"another process is writing to {path}") from error
-        if kind in ("FullError", "IOError", "ReadOnlyError", "CantOpenError", "PermissionsError"):
+        if kind in ("FullError", "IOError", "ReadOnlyError", "CantOpenError"):
             raise DiskError(f"the disk refused {path}: {error}") from error
-        message = f"{path} is damaged, or no database of memories: {error}"
-        raise CorruptDatabase(message) from error
+        said = f"{path} is damaged, or no database of memories: {error}"
+        raise CorruptDatabase(said) from error

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from aiaml_server.toolsets.semantic.db import Database, EmbeddingModel
+from aiaml_server.toolsets.semantic.errors import InvalidInput
 from aiaml_server.toolsets.semantic.models import (
     COLUMNS,
     MAX_CONTEXTS,
@@ -47,6 +48,16 @@ class Group(NamedTuple):
 
     kind: str
     memories: Sequence[Memory]
+
+
+def check_threshold(threshold: float) -> None:
+    """Check a threshold.
+
+    Raises:
+        InvalidInput: it is out of range.
+    """
+    if not 0 < threshold <= 1:
+        raise InvalidInput("similarity_threshold: must be a number above 0, at most 1")
 
 
 def find_groups(

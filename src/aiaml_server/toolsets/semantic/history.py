@@ -88,15 +88,14 @@ def undo(database: Database, change: Change) -> list[int]:
             again as another memory.
     """
     numbers = [row["id"] for row in change.before]
-    is_there = False
-    for later in list_changes(database):
-        is_there = is_there or later.id == change.id
+    changes = list_changes(database)
+    if change.id not in [each.id for each in changes]:
+        raise NothingToUndo(f"{change.id} was undone already")
+    for later in changes:
         if later.number > change.number and any(map(later.touches, numbers)):
             raise NothingToUndo(
                 f"{change.memory_id} was changed again since; undo {later.id} first"
             )
-    if not is_there:
-        raise NothingToUndo(f"{change.id} was undone already")
     same = "SELECT id FROM memories WHERE content_hash = ? AND id != ?"
     for row in change.before:
         for (other,) in database.fetch(same, (sha256_hex(row["content"]), row["id"])):

@@ -260,22 +260,17 @@ def check_tags(tags: Sequence[str]) -> tuple[str, ...]:
     Raises:
         InvalidInput: a tag is not valid, or there are too many.
     """
-    unique = _unique_tags(check_line("tags", each) for each in tags)
+    unique = merge_tags([check_line("tags", tag) for tag in tags])
     if len(unique) > MAX_TAGS:
         raise InvalidInput(f"tags: there are {len(unique)}; the limit is {MAX_TAGS}")
     return unique
 
 
 def merge_tags(*groups: Sequence[str]) -> tuple[str, ...]:
-    """Return the tags of several memories, as many as one may have."""
-    return _unique_tags(tag for group in groups for tag in group)[:MAX_TAGS]
-
-
-def _unique_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    first: dict[str, str] = {}
-    for tag in tags:
-        first.setdefault(normalize_tag(tag), tag)
-    return tuple(first.values())
+    """Return the tags of several memories, each once, whatever its case."""
+    tags = [tag for group in groups for tag in group]
+    first = {normalize_tag(tag): tag for tag in reversed(tags)}
+    return tuple(dict.fromkeys(first[normalize_tag(tag)] for tag in tags))
 
 
 def normalize_tag(tag: object) -> str:

@@ -49,17 +49,19 @@ def suggest_priority(memory: Memory | NewMemory) -> Suggestion | None:
     """Return the priority that a memory's words and tags suggest; None if it has that one."""
     text = " ".join([memory.content, *memory.tags])
     priority = memory.priority or "NORMAL"
-    core, high, temporary = (rule.search(text) for rule in (_CORE, _HIGH, _TEMPORARY))
-    suggestion = None
-    if core:
-        suggestion = Suggestion("CORE", f"it says {core[0]!r}, which concerns everything")
-    elif high and not temporary and priority != "CORE":
-        suggestion = Suggestion("HIGH", f"it says {high[0]!r}, which other decisions rest on")
-    elif temporary and priority in ("CORE", "HIGH"):
-        suggestion = Suggestion("NORMAL", f"it says {temporary[0]!r}, which is temporary")
-    elif memory.scope == "global" and priority in ("NORMAL", "HIGH"):
-        suggestion = Suggestion("CORE", "it is global: consider CORE if every project needs it")
-    return suggestion if suggestion and suggestion.priority != priority else None
+    is_important = priority in ("CORE", "HIGH")
+    for suggested, pattern, applies, why in (
+        ("CORE", _CORE, True, "which concerns everything"),
+        ("HIGH", _HIGH, priority != "CORE" and not _TEMPORARY.search(text), "a base of others"),
+        ("NORMAL", _TEMPORARY, is_important, "which is temporary"),
+    ):
+        match = pattern.search(text)
+        if match and applies:
+            suggestion = Suggestion(suggested, f"it says {match[0]!r}, {why}")
+            return suggestion if suggested != priority else None
+    if memory.scope == "global" and priority in ("NORMAL", "HIGH"):
+        return Suggestion("CORE", "it is global: consider CORE if every project needs it")
+    return None
 
 
 # --- decisions ------------------------------------------------------------------------------------
@@ -110,22 +112,14 @@ _UNDECIDED_BEFORE = re.compile(
 _UNDECIDED_AFTER = re.compile(
     r"\b(?:not sure|if |or not|undecided|what do you think)", re.IGNORECASE
 )
-_RECORD_HEADING = re.compile(
-    r"^#{1,6}[ \t]+(?:\d+\.[ \t]*)?decision(?: outcome)?[ \t]*$", re.IGNORECASE | re.MULTILINE
-)
 
 
 def find_decision(text: str) -> str | None:
     """Return the first sentence in which somebody decides something, or None.
 
-    Questions, conditions and negations do not count. Of a decision record, it is the first sentence
-    below the heading "Decision".
+    Questions, conditions and negations do not count.
     """
-    text = text[-MAX_TEXT:]
-    heading = _RECORD_HEADING.search(text)
-    if heading:
-        return next(_sentences(text[heading.end() :]), None)
-    return next(filter(_is_decision, _sentences(text)), None)
+    return next(iter(find_decisions(text)), None)
 
 
 def find_decisions(text: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -293,14 +294,13 @@ class MemoryReader:
 
     def _locate(self, memory_id: str, field: str = "memory_id") -> Item:
         """Return the database, which exists, and the number in an id."""
-        scope, _, number = memory_id.strip().partition(":")
-        is_number = number.isascii() and number.isdigit() and len(number) < 19
-        if scope not in models.SCOPES or not is_number:
+        match = re.fullmatch(r"(project|global):([0-9]{1,18})", memory_id.strip())
+        if match is None:
             raise InvalidInput(f"{field}: must be an id such as project:12, not {memory_id!r:.80}")
-        database = self.databases.get(scope)
+        database = self.databases.get(match[1])
         if database is None or not database.exists:
             raise NotFound(f"there is no memory {memory_id.strip()}")
-        return database, int(number)
+        return database, int(match[2])
 
     def database(self, scope: str | None) -> Database:
         """Return the database of a scope; by default the project's if one is active."""

@@ -314,8 +314,7 @@ class MemoryStore(MemoryReader):
         self, threshold: float = dedupe.DEFAULT_THRESHOLD
     ) -> tuple[builtins.list[dedupe.Group], builtins.list[str]]:
         """Return the groups of similar memories within each database, and warnings."""
-        if not 0 < threshold <= 1:
-            raise InvalidInput("similarity_threshold: must be a number above 0, at most 1")
+        dedupe.check_threshold(threshold)
         model, _, warnings = self.worker.current_model()
         parts = self._query_each(
             Filters(), warnings, lambda database: dedupe.find_groups(database, model, threshold)

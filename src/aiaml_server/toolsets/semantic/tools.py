@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial, wraps
 from typing import Annotated, Any, get_type_hints
@@ -24,6 +24,7 @@ from aiaml_server.toolsets.semantic.dedupe import (
     MAX_GROUPS,
     SIMILAR,
     Group,
+    check_threshold,
     merge_memories,
 )
 from aiaml_server.toolsets.semantic.embedding import ModelLoader
@@ -251,12 +252,14 @@ class SemanticTools:
                     backup.make_backup(database)
 
     def logged(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a call whose failures are written to the log."""
+        """Return a call whose failures are logged, and whose empty values are left out."""
 
         @wraps(call)
         def logging_call(**arguments: Any) -> Any:
             try:
-                return call(**arguments)
+                answer = {"success": True, **call(**arguments)}
+                answer["warnings"] = list(dict.fromkeys(answer.get("warnings") or ())) or None
+                return {name: value for name, value in answer.items() if value is not None}
             except Exception as error:
                 with suppress(SemanticError):
                     log_error(paths.global_directory(), call.__name__, error)
@@ -305,12 +308,10 @@ class SemanticTools:
         )
         memory = result.memory
         return {
-            "success": True,
             "memory_id": memory.id,
             "created": result.created,
             "embedded": memory.embedding_model is not None,
             **_stored(result),
-            **_warned(result.warnings),
         }
 
     @_described
@@ -328,17 +329,12 @@ class SemanticTools:
         hits = []
         for hit in found.hits:
             memory = hit.memory
-            said = _full(memory)
-            if not explain:
-                said = _short(memory, found.excerpts.get(memory.id, memory.content))
-            said["score"] = round(hit.score, 3)
-            if hit.is_weak:
-                said["weak"] = True
+            shown = _short(memory, found.excerpts.get(memory.id, memory.content))
             if explain:
-                said["breakdown"] = {name: _rounded(value) for name, value in hit.parts.items()}
-            hits.append(said)
-        answer = {"success": True, "memories": hits, "meaning": found.by_meaning}
-        return {**answer, **_warned(found.warnings)}
+                shown = {**_full(memory), "breakdown": hit.parts}
+            weak = {"weak": True} if hit.is_weak else {}
+            hits.append({**shown, "score": round(hit.score, 3), **weak})
+        return {"memories": hits, "meaning": found.by_meaning, "warnings": found.warnings}
 
     @_described
     def list_memories(
@@ -353,15 +349,9 @@ class SemanticTools:
         store = self._open()
         if ids:
             memories = [_full(store.get(each)) for each in dict.fromkeys(ids)]
-            return {"success": True, "memories": memories, "total": len(memories)}
+            return {"memories": memories, "total": len(memories)}
         page = store.list(_filters(filters), sort_by or "created_at", limit or 20, cursor)
-        return {
-            "success": True,
-            "memories": [_short(memory, memory.content) for memory in page.memories],
-            "total": page.total,
-            **({"next_cursor": page.next_cursor} if page.next_cursor else {}),
-            **_warned(page.warnings),
-        }
+        return {**vars(page), "memories": list(map(_short, page.memories))}
 
     @_described
     def delete_memory(
@@ -371,7 +361,7 @@ class SemanticTools:
     ) -> Any:
         """Delete a memory."""
         changes = self._open().delete(memory_id, content_hash)
-        return {"success": True, "deleted": list(changes), "undo": list(changes.values())}
+        return {"deleted": list(changes), "undo": list(changes.values())}
 
     @_described
     def update_memory(
@@ -396,13 +386,7 @@ class SemanticTools:
             used=used,
             context=context,
         )
-        return {
-            "success": True,
-            "memory": _short(result.memory, result.memory.content),
-            **({"undo": result.change} if result.change else {}),
-            **_stored(result),
-            **_warned(result.warnings),
-        }
+        return {"memory": _short(result.memory), "undo": result.change, **_stored(result)}
 
     @_described
     def deduplicate_memories(
@@ -412,6 +396,7 @@ class SemanticTools:
         merge: Texts = None,
     ) -> Any:
         """Find what is similar, and merge what is named."""
+        check_threshold(similarity_threshold)  # before anything is merged
         store = self._open()
         merged = [store.merge(merge)] if merge is not None else []
         if auto_merge:
@@ -420,12 +405,8 @@ class SemanticTools:
         if len(groups) > MAX_GROUPS:
             more = len(groups) - MAX_GROUPS
             warnings.append(f"{more} more groups are not shown; merge some, and ask again")
-        return {
-            "success": True,
-            "groups": [_group(group) for group in groups[:MAX_GROUPS]],
-            "merged": [_short(memory, memory.content) for memory in merged],
-            **_warned(warnings),
-        }
+        shown = list(map(_group, groups[:MAX_GROUPS]))
+        return {"groups": shown, "merged": list(map(_short, merged)), "warnings": warnings}
 
     @_described
     def import_markdown_memories(
@@ -436,28 +417,23 @@ class SemanticTools:
         """Show or import what markdown files hold."""
         store = self._open()
         preview = preview_import(store, file_paths)
-        new = [each for each in preview.candidates if each.is_new]
-        answer: dict[str, Any] = {
-            "success": True,
+        new = sum(candidate.is_new for candidate in preview.candidates)
+        shown = [_candidate(each) for each in preview.candidates[:MAX_CANDIDATES]]
+        return {
             "imported": confirm_import,
-            "new": len(new),
-            "skipped": [each._asdict() for each in preview.skipped],
-            **_warned(preview.warnings),
+            "new": new,
+            "already": len(preview.candidates) - new,
+            "candidates": None if confirm_import else shown,
+            "memory_ids": run_import(store, preview) if confirm_import else None,
+            "skipped": [skipped._asdict() for skipped in preview.skipped],
+            "warnings": preview.warnings,
         }
-        if confirm_import:
-            answer["memory_ids"] = run_import(store, preview)
-            answer["already"] = len(preview.candidates) - len(new)
-        else:
-            answer["candidates"] = [
-                _candidate(each) for each in preview.candidates[:MAX_CANDIDATES]
-            ]
-        return answer
 
     @_described
     def migrate_embeddings(self, limit: int | None = None) -> Any:
         """Make vectors anew."""
         done, left = self._open().migrate_embeddings(limit or MIGRATED)
-        return {"success": True, "done": done, "left": left, "finished": left == 0}
+        return {"done": done, "left": left, "finished": left == 0}
 
     # --- the resources ----------------------------------------------------------------------------
 
@@ -495,13 +471,13 @@ def _filters(given: FilterInput | None) -> Filters:
     return Filters(**values, since=period.get("from"), until=period.get("to"))
 
 
-def _short(memory: Memory, content: str) -> dict[str, Any]:
+def _short(memory: Memory, content: str = "") -> dict[str, Any]:
     """Return what is read of a memory; the rest comes with `explain`, or by its id."""
     return {
         "id": memory.id,
-        "content": shorten(content, WHOLE_CHARACTERS),
+        "content": shorten(content or memory.content, WHOLE_CHARACTERS),
         "date": memory.date,
-        **({"tags": list(memory.tags)} if memory.tags else {}),
+        "tags": list(memory.tags),
         "priority": memory.priority,
     }
 
@@ -512,21 +488,14 @@ def _full(memory: Memory) -> dict[str, Any]:
 
 
 def _stored(result: StoreResult) -> dict[str, Any]:
-    """Return what is similar to a stored memory, and the suggested priority."""
-    answer: dict[str, Any] = {}
-    if result.similar:
-        answer["similar"] = [
-            {
-                "id": memory.id,
-                "content": shorten(memory.content, WHOLE_CHARACTERS),
-                "cosine": _rounded(cosine),
-            }
-            for memory, cosine in result.similar
-        ]
-        answer["offer"] = OFFER
-    if result.suggestion:
-        answer["priority_suggestion"] = result.suggestion._asdict()
-    return answer
+    """Return what is similar to a stored memory, the suggested priority, and warnings."""
+    similar = [{**_short(memory), "cosine": cosine} for memory, cosine in result.similar]
+    return {
+        "similar": similar or None,
+        "offer": OFFER if similar else None,
+        "priority_suggestion": result.suggestion and result.suggestion._asdict(),
+        "warnings": result.warnings,
+    }
 
 
 def _group(group: Group) -> dict[str, Any]:
@@ -535,7 +504,7 @@ def _group(group: Group) -> dict[str, Any]:
     advice = "merge only what says the same" if group.kind == SIMILAR else "they are equal"
     return {
         "kind": group.kind,
-        "memories": [_short(memory, memory.content) for memory in group.memories],
+        "memories": list(map(_short, group.memories)),
         "merge_suggestion": {
             "merge": [memory.id for memory in group.memories],
             "keeps": group.memories[0].id,
@@ -548,20 +517,6 @@ def _group(group: Group) -> dict[str, Any]:
 
 def _candidate(candidate: Candidate) -> dict[str, Any]:
     """Return what would be imported."""
-    memory = candidate.memory
-    return {
-        "path": memory.path,
-        "line": candidate.line,
-        "content": memory.content,
-        "tags": list(memory.tags),
-        "priority": memory.priority,
-        "is_new": candidate.is_new,
-    }
-
-
-def _warned(warnings: Sequence[str]) -> dict[str, Any]:
-    return {"warnings": list(dict.fromkeys(warnings))} if warnings else {}
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)
+    memory, line, is_new = candidate
+    shown = {name: getattr(memory, name) for name in ("path", "content", "tags", "priority")}
+    return {**shown, "line": line, "is_new": is_new}
