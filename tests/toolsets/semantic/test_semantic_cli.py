@@ -35,7 +35,7 @@ def run(*words: str, code: int = 0, given: str = "") -> str:
         return result.output + str(result.exception)
     if result.exception is not None:
         raise result.exception
-    assert result.return_value == code, result.output
+    assert (result.return_value or 0) == code, result.output
     return result.output
 
 
@@ -141,13 +141,11 @@ def findings() -> list[Finding]:
 
 
 def test_doctor(shop: Path) -> None:
-    """Of the settings, the databases and the model."""
+    """Of the settings and the databases."""
     assert [each.level for each in findings()] == ["ok"]
     run("init")
     run("add", "tea")
-    said = {each.found: each for each in findings()}
-    text = " ".join(said)
-    assert "1 memory, 1 without a vector" in text and "is not on this machine" in text
+    assert [each.found.partition(": ")[2] for each in findings()] == ["1 memory", "0 memories"]
     path = shop / ".memory" / "db"
     path.write_bytes(b"damaged" * 1000)
     assert any(each.level == "error" and "damaged" in each.found for each in findings())

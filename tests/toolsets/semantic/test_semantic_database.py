@@ -335,7 +335,7 @@ def test_project_is_found_by_its_directory(home: Path) -> None:
     assert paths.find_project(inside) == home / "shop"
     assert paths.find_project(inside, str(inside)) == inside
     assert paths.find_project(home / "shop", "~/shop/src") == home / "shop" / "src"
-    for wrong in ("shop", str(home), "/", str(home / "missing"), str(home / "shop" / ".memory")):
+    for wrong in ("shop", str(home), "/", str(home / "missing")):
         with pytest.raises(errors.InvalidProject, match="SETTING is"):
             paths.find_project(home, wrong, "SETTING")
     store = MemoryStore.at(inside)

@@ -14,7 +14,6 @@ from aiaml_server.toolsets.semantic.config import Config
 from aiaml_server.toolsets.semantic.importing import (
     Candidate,
     preview_import,
-    preview_person,
     run_import,
     scan_project,
     to_json_line,
@@ -183,8 +182,8 @@ def test_json_lines_go_there_and_back(store: MemoryStore, tmp_path: Path) -> Non
     ]  # fmt: skip
     path = tmp_path / "memories.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    assert len(run_import(store, preview_person(store, [str(path)]))) == 2
-    assert run_import(store, preview_person(store, [str(path)])) == []
+    assert len(run_import(store, preview_import(store, [str(path)], anywhere=True))) == 2
+    assert run_import(store, preview_import(store, [str(path)], anywhere=True)) == []
     tea = store.get("project:1")
     assert tea.tags == ("tea",) and tea.created_at == "2026-02-03T04:05:06.000000Z"
     written = json.loads(to_json_line(tea, store.unknown_keys(tea)))
@@ -194,4 +193,4 @@ def test_json_lines_go_there_and_back(store: MemoryStore, tmp_path: Path) -> Non
     written = json.loads(to_json_line(rule, store.unknown_keys(rule)))
     assert (written["priority"], written["category"]) == ("HIGH", "rule")
     path.write_text(to_json({"content": 5}) + "\n", encoding="utf-8")
-    assert "no JSON object" in preview_person(store, [str(path)]).skipped[0].reason
+    assert "no JSON object" in preview_import(store, [str(path)], anywhere=True).skipped[0].reason

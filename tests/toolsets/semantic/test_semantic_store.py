@@ -212,14 +212,14 @@ def test_wrong_ids_are_refused(store: MemoryStore) -> None:
 
 
 def test_undo_brings_back_what_was_changed_and_deleted(store: MemoryStore) -> None:
-    """By the change's id, the memory's id, or the last one."""
+    """By the change's id, or the last one."""
     before = store.store("tea is green", tags=["a"], priority="HIGH").memory
     changed = store.update(before.id, content="X", tags=[], priority="LOW")
     assert found(store, "green") == ["X"]
     assert store.undo(changed.change) == [before]
     store.delete(before.id)
     assert found(store, "green") == []
-    assert store.undo(before.id) == [before]
+    assert store.undo() == [before]
     assert found(store, "green") == ["tea is green"]
     with pytest.raises(errors.NothingToUndo, match="no change"):
         store.undo()
@@ -236,7 +236,7 @@ def test_undo_refuses_what_would_lose_something(store: MemoryStore) -> None:
     store.delete("project:1")
     store.store("one")
     with pytest.raises(errors.NothingToUndo, match="stored again, as project:2"):
-        store.undo("project:1")
+        store.undo()
     for wrong in ("x", "project#99"):
         with pytest.raises(errors.NothingToUndo):
             store.undo(wrong)
@@ -255,11 +255,11 @@ def test_history_lasts_thirty_days(store: MemoryStore) -> None:
         ("project#2", "update", "project:1"),
         ("project#1", "update", "project:1"),
     ]
-    assert [change.before[0]["content"] for change in store.history("project:1")] == ["zq7x", "one"]
+    assert [change.before[0]["content"] for change in store.history()[1:]] == ["zq7x", "one"]
     database = store.databases["project"]
     with database.writing():
         database.fetch("UPDATE changes SET at = '2020-01-01 00:00:00'")
-    assert store.history("project:1") == []
+    assert [change.id for change in store.history()] == ["global#1"]
     store.update("project:1", content="four")
     assert b"zq7x" not in database.path.read_bytes()
 

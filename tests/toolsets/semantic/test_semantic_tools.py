@@ -134,7 +134,7 @@ def test_import_is_shown_and_confirmed(built: Toolset, tmp_path: Path) -> None:
     (tmp_path / "shop" / "NOTES.md").write_text("# Rules\n\n- Use cents\n", encoding="utf-8")
     preview = call(built, "import_markdown_memories")
     assert preview["new"] == 1 and preview["candidates"][0] == {
-        "path": "NOTES.md", "line": 3, "content": "Rules: Use cents", "tags": ["rules"],
+        "path": "NOTES.md", "line": 3, "content": "Rules: Use cents", "tags": ("rules",),
         "priority": "NORMAL", "is_new": True,
     }  # fmt: skip
     assert call(built, "list_memories")["total"] == 0

@@ -97,7 +97,7 @@ def semantic() -> None:
 
 
 @semantic.command("init")
-def init() -> int:
+def init() -> None:
     """Create the databases: yours, and that of the project in this directory.
 
     \b
@@ -115,12 +115,11 @@ def init() -> int:
         files = importing.scan_project(store.project) if store.project else []
     if files:
         notify(f"Files that look like memories: {len(files)}. `aiaml semantic import` shows them.")
-    return EXIT_OK
 
 
 @semantic.command("status")
 @json_option
-def status(json: bool) -> int:
+def status(json: bool) -> None:
     """Show where memories are, how many, and whether the model can be used.
 
     \b
@@ -134,7 +133,7 @@ def status(json: bool) -> int:
         if json:
             names = {"state": state.status, "warnings": page.warnings}
             echo_json({"memories": page.total, "without_vector": pending, **names})
-            return EXIT_OK
+            return
         for scope, database in store.databases.items():
             echo(f"{scope:8}  {database.path}")
         echo(f"{plural(page.total, 'memory', 'memories')}, {pending:,} without a vector")
@@ -142,7 +141,6 @@ def status(json: bool) -> int:
         echo(f"model     {store.config.embedding.model if is_here else state.warning}")
         for warning in page.warnings:
             notify(warning)
-    return EXIT_OK
 
 
 # --- the model ------------------------------------------------------------------------------------
@@ -159,7 +157,7 @@ def model() -> None:
 
 
 @model.command("download")
-def download() -> int:
+def download() -> None:
     """Download the configured model, and check that it works.
 
     \b
@@ -173,7 +171,6 @@ def download() -> int:
         if loader.download(DOWNLOAD_SECONDS) is None:
             raise Unavailable(loader.state().warning)
         echo(f"{bold(loader.settings.model)} is ready: {loader.folder}")
-    return EXIT_OK
 
 
 @model.command("reembed")
@@ -256,7 +253,7 @@ def list_(limit: int, data: str, **wanted: Any) -> int:
 @semantic.command("show")
 @click.argument("memory_id", metavar="ID")
 @json_option
-def show_(memory_id: str, json: bool) -> int:
+def show_(memory_id: str, json: bool) -> None:
     """Show a memory with all its metadata.
 
     \b
@@ -267,12 +264,11 @@ def show_(memory_id: str, json: bool) -> int:
         memory = store.get(memory_id)
     if json:
         echo_json(vars(memory))
-        return EXIT_OK
+        return
     for name, value in vars(memory).items():
         if value and name != "content":
             echo(f"{dim(f'{name}:')} {value if isinstance(value, str | int) else ', '.join(value)}")
     echo(f"\n{memory.content}")
-    return EXIT_OK
 
 
 @semantic.command("add")
@@ -280,7 +276,7 @@ def show_(memory_id: str, json: bool) -> int:
 @click.option("--tag", "tags", multiple=True, help="A word to filter by.")
 @click.option("--priority", type=click.Choice(models.PRIORITIES, case_sensitive=False))
 @click.option("--scope", type=click.Choice(models.SCOPES))
-def add(content: str | None, **fields: Any) -> int:
+def add(content: str | None, **fields: Any) -> None:
     """Store a memory: CONTENT, or standard input.
 
     \b
@@ -294,13 +290,12 @@ def add(content: str | None, **fields: Any) -> int:
     similar = [f"similar: {each.id} {truncate(each.content, 60)}" for each, _ in result.similar]
     for line in [*similar, *result.warnings]:
         notify(line)
-    return EXIT_OK
 
 
 @semantic.command("forget")
 @click.argument("ids", nargs=-1, required=True)
 @yes_option
-def forget(ids: Sequence[str], yes: bool) -> int:
+def forget(ids: Sequence[str], yes: bool) -> None:
     """Delete memories for good, also from history and backups.
 
     \b
@@ -313,14 +308,13 @@ def forget(ids: Sequence[str], yes: bool) -> int:
         for memory_id in ids:
             store.forget(memory_id)
     echo(f"forgotten: {', '.join(ids)}")
-    return EXIT_OK
 
 
 @semantic.command("undo")
 @click.argument("change", required=False)
 @click.option("--list", "is_list", is_flag=True, help="List what can be undone; undo nothing.")
 def undo(change: str | None, is_list: bool) -> int:
-    """Take back the last change, the last one of a memory, or the CHANGE with an id.
+    """Take back the last change, or the CHANGE with an id.
 
     \b
     Examples:
@@ -328,15 +322,15 @@ def undo(change: str | None, is_list: bool) -> int:
       aiaml semantic undo project#5
     """
     with opened() as store:
-        changes = store.history() if is_list else []
-        for each in changes:
-            echo(f"{bold(each.id)}  {str(each.at)[:16]}  {each.act}  {each.memory_id}")
-            for row in each.before:
-                echo(dim(f"    {truncate(row['content'], terminal_width() - 4)}"))
+        changes = store.history()
         restored = [] if is_list else store.undo(change)
     for memory in restored:
         show_memory(memory)
-    return EXIT_OK if changes or restored else EXIT_NOTHING
+    for each in changes if is_list else ():
+        echo(f"{bold(each.id)}  {str(each.at)[:16]}  {each.act}  {each.memory_id}")
+        for row in each.before:
+            echo(dim(f"    {truncate(row['content'], terminal_width() - 4)}"))
+    return EXIT_OK if changes else EXIT_NOTHING
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -357,7 +351,7 @@ def import_(files: Sequence[str], dry_run: bool, yes: bool) -> int:
       aiaml semantic import docs/notes.md
     """
     with opened() as store:
-        preview = importing.preview_person(store, files)
+        preview = importing.preview_import(store, files, anywhere=True)
         new = [each for each in preview.candidates if each.is_new]
         for memory, line, _ in new[:MAX_SHOWN]:
             show(f"{memory.path}:{line}  {memory.priority}", memory)
@@ -376,7 +370,7 @@ def import_(files: Sequence[str], dry_run: bool, yes: bool) -> int:
 @semantic.command("export")
 @click.argument("target", metavar="FILE.jsonl")
 @filter_options
-def export(target: str, **wanted: Any) -> int:
+def export(target: str, **wanted: Any) -> None:
     """Write memories as lines of JSON, which `import` and `aiaml import` read; - for stdout.
 
     \b
@@ -388,15 +382,14 @@ def export(target: str, **wanted: Any) -> int:
         lines = [importing.to_json_line(each, store.unknown_keys(each)) for each in memories]
     if target == "-":
         echo("".join(lines).rstrip("\n"))
-        return EXIT_OK
+        return
     replace_atomic(Path(target).resolve(), "".join(lines).encode())
     notify(f"Wrote {plural(len(lines), 'memory', 'memories')} to {target}.")
-    return EXIT_OK
 
 
 @semantic.command("backup")
 @click.option("--list", "is_list", is_flag=True, help="List the backups; make none.")
-def backup_(is_list: bool) -> int:
+def backup_(is_list: bool) -> None:
     """Copy the databases; a server does so once a day, and the last three are kept.
 
     \b
@@ -409,14 +402,13 @@ def backup_(is_list: bool) -> int:
                 backup.make_backup(database)
             for path in backup.list_backups(database):
                 echo(f"{database.scope:8}  {path}")
-    return EXIT_OK
 
 
 @semantic.command("restore")
 @click.argument("scope", type=click.Choice(models.SCOPES))
 @click.argument("day", default="")
 @yes_option
-def restore(scope: str, day: str, yes: bool) -> int:
+def restore(scope: str, day: str, yes: bool) -> None:
     """Put the newest backup, or that of DAY, in the place of a database.
 
     \b
@@ -428,4 +420,3 @@ def restore(scope: str, day: str, yes: bool) -> int:
         if not yes:
             confirm(f"Put a backup in the place of {database.path}?")
         echo(f"restored from {backup.restore(database, day)}")
-    return EXIT_OK

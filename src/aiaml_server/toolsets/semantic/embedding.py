@@ -190,12 +190,10 @@ class FastEmbedModel:
             version: what tells its weights from others.
             model: fastembed's `TextEmbedding`.
         """
-        question, document = prefixes(settings)
+        self._question_prefix, self._document_prefix = prefixes(settings)
         self.name = settings.model
-        self.version = f"{version}+{document}" if document else version
+        self.version = f"{version}{self._document_prefix}"
         self.dimension = settings.dimension
-        self._question_prefix = question
-        self._document_prefix = document
         self._model = model
         self._lock = threading.Lock()
 
@@ -216,10 +214,8 @@ class FastEmbedModel:
 
 def prefixes(settings: Embedding) -> tuple[str, str]:
     """Return the prefixes of questions and texts: the configured ones, or the family's."""
-    question, document = "", ""
-    for pattern, family in PREFIXES.items():
-        if re.search(pattern, settings.model.lower()):
-            question, document = family
+    found = [each for sign, each in PREFIXES.items() if re.search(sign, settings.model.lower())]
+    question, document = found[0] if found else ("", "")
     return settings.query_prefix or question, settings.document_prefix or document
 
 

@@ -84,20 +84,26 @@ def scan_project(project: Path) -> list[Path]:
     return [file for file in found[:MAX_FILES] if not file.is_symlink()]
 
 
-def preview_import(store: MemoryStore, paths: Sequence[str] | None = None) -> Preview:
+def preview_import(
+    store: MemoryStore, paths: Sequence[str] | None = None, *, anywhere: bool = False
+) -> Preview:
     """Return what an import would store; nothing is changed.
 
     Args:
         store: where it would go.
         paths: files or directories of the project; None for what a scan finds.
+        anywhere: whether they may lie elsewhere, since a person names them.
 
     Raises:
         InvalidProject: no project is active.
         InvalidInput: a path is missing, lies outside the project, or is behind a link.
     """
+    if paths and anywhere:
+        found = [Path(os.path.realpath(name)) for name in paths]
+        return preview_files(store, [file for path in found for file in _files(path)])
     if store.project is None:
         raise InvalidProject("file_paths: no project is active whose files could be read")
-    if paths is None:
+    if not paths:
         return preview_files(store, scan_project(store.project))
     found = [_below(store.project, name) for name in paths]
     return preview_files(store, [file for path in found for file in _files(path)])
@@ -159,17 +165,6 @@ def _files(path: Path) -> list[Path]:
         return [path]
     inside = path / "files" if (path / "files").is_dir() else path
     return sorted(inside.glob("*.md"))
-
-
-def preview_person(store: MemoryStore, paths: Sequence[str]) -> Preview:
-    """Return what an import would store, for a person, who may name any file.
-
-    Without paths, that is what `preview_import` returns.
-    """
-    if not paths:
-        return preview_import(store)
-    real = [Path(os.path.realpath(path)) for path in paths]
-    return preview_files(store, [file for path in real for file in _files(path)])
 
 
 def _read(file: Path, shown: str) -> Iterator[tuple[NewMemory, int]]:

@@ -13,7 +13,6 @@ DIRECTORY = ".memory"
 DATABASE = "db"
 BACKUPS = "backups"
 MODELS = "models"
-LOGS = "logs"
 _MOVE = "Move it away, or find out who put it there."
 
 
@@ -56,26 +55,20 @@ def find_project(start: Path, named: str = "", setting: str = "the project") -> 
         InvalidProject: the named directory cannot be a project.
     """
     home = Path(os.path.realpath(Path.home()))
+    top = Path(os.path.realpath(os.path.expanduser(named) if named else start))  # noqa: PTH111
     if named:
-        return _named_project(named, setting, home)
-    top = Path(os.path.realpath(start))
+        is_absolute = named.startswith("~") or Path(named).is_absolute()
+        if is_absolute and top.is_dir() and top not in (home, top.parent):
+            return top
+        raise InvalidProject(
+            f"{setting} is {named!r}; it must be an absolute path of a project's directory",
+            "Name the directory that .memory lies in, other than the home directory.",
+        )
     for directory in (top, *top.parents):
         is_project = directory not in (home, directory.parent)
         if is_project and (directory / DIRECTORY).is_dir():
             return directory
     return None
-
-
-def _named_project(named: str, setting: str, home: Path) -> Path:
-    path = Path(os.path.expanduser(named))  # noqa: PTH111 (never raises)
-    real = Path(os.path.realpath(path)) if "\0" not in named else path
-    is_possible = path.is_absolute() and real.is_dir() and real.name != DIRECTORY
-    if not is_possible or real in (home, real.parent):
-        raise InvalidProject(
-            f"{setting} is {named!r}; it must be an absolute path of a project's directory",
-            "Name the directory that .memory lies in, other than the home directory.",
-        )
-    return real
 
 
 def make_memory_directory(directory: Path, *, ignored_by_git: bool) -> None:

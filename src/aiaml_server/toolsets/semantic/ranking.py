@@ -116,7 +116,6 @@ def rank(candidates: Sequence[Candidate], config: Config, now: int) -> list[Sear
     hits = [
         _score(each, similarities[each.memory.id], config, now) for each in best[:MAX_CANDIDATES]
     ]
-    hits.sort(key=lambda hit: (hit.memory.scope, hit.memory.number))
     return sorted(hits, key=lambda hit: (hit.score, hit.memory.created_at), reverse=True)
 
 

@@ -88,6 +88,7 @@ class MemoryReader:
         config: the settings.
         databases: by scope.
         worker: what makes vectors.
+        identity: what is equal for stores of the same places and settings.
     """
 
     def __init__(
@@ -114,17 +115,13 @@ class MemoryReader:
         self.home = home
         self.project = project
         self.config = config or load_config(home)
+        self.identity = (home, project, self.config)
         self.databases: dict[str, Database] = {}
         if project is not None:
             path = project / paths.DIRECTORY / paths.DATABASE
             self.databases["project"] = Database(path, "project", project.name, trusted=trusted)
         self.databases["global"] = Database(home / paths.DATABASE, "global")
         self.worker = EmbeddingWorker(home, model, background=background)
-
-    def is_like(self, other: MemoryReader) -> bool:
-        """Return whether another one has the same places and settings."""
-        own = (self.home, self.project, self.config)
-        return own == (other.home, other.project, other.config)
 
     def close(self) -> None:
         """End the background thread and close the databases."""
@@ -274,11 +271,10 @@ class MemoryReader:
 
     def iterate(self, filters: Filters | None = None) -> Iterator[Memory]:
         """Yield all memories, newest first."""
-        cursor: str | None = "0"
-        while cursor:
-            page = self.list(filters, limit=models.MAX_LISTED, cursor=cursor)
+        page = Page((), 0, "0", [])
+        while page.next_cursor:
+            page = self.list(filters, limit=models.MAX_LISTED, cursor=page.next_cursor)
             yield from page.memories
-            cursor = page.next_cursor
 
     def outdated(self, model: EmbeddingModel | None = None) -> Sequence[Item]:
         """Return the memories without vectors of a model; without one, without any."""

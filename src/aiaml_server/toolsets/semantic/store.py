@@ -258,13 +258,12 @@ class MemoryStore(MemoryReader):
         if (memory_id is None) == (content_hash is None):
             raise InvalidInput("memory_id: give either memory_id or content_hash")
         items = [] if memory_id is None else [self._locate(memory_id)]
-        if content_hash is not None:
-            query = "SELECT id FROM memories WHERE content_hash = ?"
-            for database in self._existing():
-                rows = database.fetch(query, (content_hash.strip().lower(),))
-                items += [(database, number) for (number,) in rows]
-            if not items:
-                raise NotFound("content_hash: no memory has that hash")
+        digest = (content_hash or "").strip().lower()
+        query = "SELECT id FROM memories WHERE content_hash = ?"
+        for database in self._existing():
+            items += [(database, number) for (number,) in database.fetch(query, (digest,))]
+        if not items:
+            raise NotFound("content_hash: no memory has that hash")
         changes: dict[str, str] = {}
         for database, number in items:
             with database.writing():
@@ -286,20 +285,14 @@ class MemoryStore(MemoryReader):
 
     # --- history and duplicates -------------------------------------------------------------------
 
-    def history(self, memory_id: str | None = None) -> builtins.list[history.Change]:
-        """Return the changes of the last 30 days, newest first: all, or those of a memory."""
-        if memory_id is not None:
-            database, number = self._locate(memory_id)
-            return [each for each in history.list_changes(database) if each.touches(number)]
+    def history(self) -> builtins.list[history.Change]:
+        """Return the changes of the last 30 days, newest first."""
         found = [change for each in self._existing() for change in history.list_changes(each)]
         return sorted(found, key=lambda change: (change.at or "", change.number), reverse=True)
 
     def undo(self, change: str | None = None) -> builtins.list[Memory]:
-        """Take back a change by its id, the last one of a memory's id, or the last one of all."""
-        if change is None or ":" in change:
-            found = self.history(change)
-        else:
-            found = [each for each in self.history() if each.id == change.strip()]
+        """Take back a change by its id, or the last one."""
+        found = [each for each in self.history() if change in (None, each.id)]
         if not found:
             raise NothingToUndo(
                 f"there is no change {change or ''} of the last {history.DAYS} days"

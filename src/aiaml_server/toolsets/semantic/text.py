@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator
-from itertools import groupby, pairwise
+from itertools import pairwise
 from unicodedata import category, normalize
 
 MAX_CHUNK_CHARACTERS = 1_200
@@ -82,15 +82,11 @@ def _query_terms(query: str) -> Iterator[str]:
         if not _UNSPACED.search(run):
             yield from _forms(run)
             continue
-        for is_unspaced, group in groupby(
-            _characters(run), lambda each: bool(_UNSPACED.match(each))
-        ):
-            characters = list(group)
-            if is_unspaced and len(characters) > 1:
-                yield from (" ".join(pair) for pair in pairwise(characters))
-                yield from _SINGLE_HAN.findall("".join(characters))
-            else:
-                yield from characters
+        characters = _characters(run)
+        yield from (" ".join(pair) for pair in pairwise(characters))
+        yield from _SINGLE_HAN.findall(run)
+        if len(characters) == 1:
+            yield run
     yield from _symbols(query)
 
 

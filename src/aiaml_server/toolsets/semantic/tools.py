@@ -243,12 +243,10 @@ class SemanticTools:
             return
         with suppress(AiamlError, OSError):  # the first call reports it
             store = self._open()
-            existing = [each for each in store.databases.values() if each.exists]
-            model = store.worker.model
-            if existing and model and model.state().status == "loading":
+            if self._loader and self._loader.state().status == "loading":
                 store.worker.embed_later(store.outdated())
-            for database in existing:
-                if database.path.stat().st_size <= backup.MAX_AUTOMATIC_BYTES:
+            for database in store.databases.values():
+                if database.exists and database.path.stat().st_size <= backup.MAX_AUTOMATIC_BYTES:
                     backup.make_backup(database)
 
     def logged(self, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -276,7 +274,7 @@ class SemanticTools:
                 on_error = partial(log_error, current.home, "model")
                 self._loader = ModelLoader(settings, current.home / paths.MODELS, on_error)
             store = self._store
-            if store is None or not store.is_like(current):
+            if store is None or store.identity != current.identity:
                 if store is not None:
                     store.close()
                 current.worker.model = self._loader
