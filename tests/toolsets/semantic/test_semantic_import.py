@@ -142,8 +142,8 @@ def test_large_file_is_read(store: MemoryStore) -> None:
     write(store, "NOTES.md", f"- short\n\n{'x' * 60_000}\n")
     preview = preview_import(store)
     assert [each.memory.content for each in preview.candidates] == ["short"]
-    (skipped,) = preview.skipped
-    assert "Store small pieces" in skipped.reason or "the limit is 50,000" in skipped.reason
+    ((path, reason),) = preview.skipped
+    assert path == "NOTES.md:3" and "the limit is 50,000" in reason
     write(store, "NOTES.md", "x" * (4 * 1024 * 1024 + 1))
     ((_, reason),) = preview_import(store).skipped
     assert "larger than 4 MiB; split it" in reason
@@ -170,7 +170,7 @@ def test_what_cannot_be_read_is_named(store: MemoryStore) -> None:
     write(store, "docs/NOTES.md", "---\n---\n")
     preview = preview_import(store)
     assert [each.memory.content for each in preview.candidates] == ["fine"]
-    assert [each.path for each in preview.skipped] == ["MEMORY.md"]
+    assert [path for path, _ in preview.skipped] == ["MEMORY.md"]
 
 
 def test_json_lines_go_there_and_back(store: MemoryStore, tmp_path: Path) -> None:
@@ -193,4 +193,4 @@ def test_json_lines_go_there_and_back(store: MemoryStore, tmp_path: Path) -> Non
     written = json.loads(to_json_line(rule, store.unknown_keys(rule)))
     assert (written["priority"], written["category"]) == ("HIGH", "rule")
     path.write_text(to_json({"content": 5}) + "\n", encoding="utf-8")
-    assert "no JSON object" in preview_import(store, [str(path)], anywhere=True).skipped[0].reason
+    assert "no JSON object" in preview_import(store, [str(path)], anywhere=True).skipped[0][1]

@@ -59,7 +59,7 @@ def restore(database: Database, day: str = "") -> Path:
     backups = [each for each in list_backups(database) if not day or each.name == f"db-{day}"]
     if not backups:
         message = f"there is no such backup of {database.path}"
-        raise NotFound(message, "`aiaml semantic backup --list` shows all.")
+        raise NotFound(message, "`aiaml semantic backup` lists them.")
     database.close()
     with translated_errors(database.path), closing(Database(backups[0], database.scope)) as backup:
         if backup.fetch("PRAGMA integrity_check(1)") != [("ok",)]:

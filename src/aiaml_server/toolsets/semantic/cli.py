@@ -104,9 +104,12 @@ def init() -> None:
     Examples:
       cd ~/shop; memory-server init
     """
-    here = Path.cwd().resolve()
-    is_new = PROJECT not in os.environ and paths.find_project(here) is None
-    if is_new and here != Path.home().resolve():
+    here = Path.cwd()
+    if (
+        PROJECT not in os.environ
+        and not here.samefile(Path.home())
+        and not paths.find_project(here)
+    ):
         paths.make_memory_directory(here / paths.DIRECTORY, ignored_by_git=True)
     with opened() as store:
         for database in store.databases.values():
@@ -131,8 +134,7 @@ def status(json: bool) -> None:
         page = store.list()
         pending = len(store.outdated())
         if json:
-            names = {"state": state.status, "warnings": page.warnings}
-            echo_json({"memories": page.total, "without_vector": pending, **names})
+            echo_json({"memories": page.total, "without_vector": pending, "model": state.status})
             return
         for scope, database in store.databases.items():
             echo(f"{scope:8}  {database.path}")
@@ -267,7 +269,7 @@ def show_(memory_id: str, json: bool) -> None:
         return
     for name, value in vars(memory).items():
         if value and name != "content":
-            echo(f"{dim(f'{name}:')} {value if isinstance(value, str | int) else ', '.join(value)}")
+            echo(f"{dim(f'{name}:')} {value}")
     echo(f"\n{memory.content}")
 
 
@@ -304,7 +306,7 @@ def forget(ids: Sequence[str], yes: bool) -> None:
     """
     with opened() as store:
         if not yes:
-            confirm(f"Delete {plural(len(ids), 'memory', 'memories')} for good?")
+            confirm(f"Delete {', '.join(ids)} for good?")
         for memory_id in ids:
             store.forget(memory_id)
     echo(f"forgotten: {', '.join(ids)}")
@@ -355,22 +357,20 @@ def import_(files: Sequence[str], dry_run: bool, yes: bool) -> int:
         new = [each for each in preview.candidates if each.is_new]
         for memory, line, _ in new[:MAX_SHOWN]:
             show(f"{memory.path}:{line}  {memory.priority}", memory)
-        skipped = [f"{path}: {reason}" for path, reason in preview.skipped]
-        for problem in [*skipped[:MAX_SHOWN], *preview.warnings]:
+        for problem in [*map(": ".join, preview.skipped), *preview.warnings]:
             notify(problem)
         already = len(preview.candidates) - len(new)
         notify(f"{plural(len(new), 'new memory', 'new memories')}, {already:,} are there already")
         if new and not dry_run:
             if not yes:
-                confirm(f"Import {plural(len(new), 'memory', 'memories')}?")
+                confirm("Import them?")
             echo(f"imported: {len(importing.run_import(store, preview))}")
     return EXIT_OK if new else EXIT_NOTHING
 
 
 @semantic.command("export")
 @click.argument("target", metavar="FILE.jsonl")
-@filter_options
-def export(target: str, **wanted: Any) -> None:
+def export(target: str) -> None:
     """Write memories as lines of JSON, which `import` and `aiaml import` read; - for stdout.
 
     \b
@@ -378,7 +378,7 @@ def export(target: str, **wanted: Any) -> None:
       aiaml semantic export memories.jsonl
     """
     with opened() as store:
-        memories = list(store.iterate(Filters(**wanted)))
+        memories = store.iterate()
         lines = [importing.to_json_line(each, store.unknown_keys(each)) for each in memories]
     if target == "-":
         echo("".join(lines).rstrip("\n"))
@@ -388,9 +388,8 @@ def export(target: str, **wanted: Any) -> None:
 
 
 @semantic.command("backup")
-@click.option("--list", "is_list", is_flag=True, help="List the backups; make none.")
-def backup_(is_list: bool) -> None:
-    """Copy the databases; a server does so once a day, and the last three are kept.
+def backup_() -> None:
+    """Copy the databases, once a day, and list the copies; the last three are kept.
 
     \b
     Examples:
@@ -398,8 +397,7 @@ def backup_(is_list: bool) -> None:
     """
     with opened() as store:
         for database in store.databases.values():
-            if not is_list:
-                backup.make_backup(database)
+            backup.make_backup(database)
             for path in backup.list_backups(database):
                 echo(f"{database.scope:8}  {path}")
 

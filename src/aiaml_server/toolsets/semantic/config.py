@@ -113,8 +113,7 @@ class Config:
     def weak_below(self) -> float:
         """The cosine below which a hit is weak: the configured one, else the model's own."""
         given = self.retrieval.similarity_threshold
-        is_default = given == Retrieval.similarity_threshold
-        return THRESHOLDS.get(self.embedding.model, given) if is_default else given
+        return THRESHOLDS.get(self.embedding.model, given) if given == 0.7 else given
 
 
 def load_config(home: Path) -> Config:
@@ -141,10 +140,8 @@ def _read(path: Path) -> dict[str, Any]:
         value = json.loads(read_own(path, MAX_BYTES))
     except FileNotFoundError:
         return {}
-    except OSError as error:
-        raise InvalidConfig(f"{path} cannot be read: {error}") from error
-    except (ValueError, RecursionError) as error:
-        raise InvalidConfig(f"{path} is not JSON: {error}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise InvalidConfig(f"{path} is not JSON, or cannot be read: {error}") from error
     if not isinstance(value, dict):
         raise InvalidConfig(f"{path} must hold an object")
     return value
@@ -165,8 +162,8 @@ def _parse_section(section: type[Section], values: Any, name: str, prefix: str =
             result[key] = _parse_section(type(default), value, name, f"{full}.")
         else:
             if not _is_valid(full, value, default):
-                least, most = LIMITS.get(full, (0, 1))
-                rule = f"like {default!r}; numbers go from {least} to {most}"
+                limits = LIMITS.get(full, (0, 1))
+                rule = f"like {default!r}; numbers are limited to {limits}"
                 raise InvalidConfig(f"{name}: {full} is {value!r:.200}; it must be {rule}")
             result[key] = value
     return section(**result)
@@ -178,6 +175,6 @@ def _is_valid(key: str, value: Any, default: Any) -> bool:
     if type(number) is not type(default):
         return False
     if isinstance(default, str):
-        return len(number) <= 200 and number.isprintable()
+        return len(number) <= 200
     least, most = LIMITS.get(key, (0, 1))
     return bool(least <= number <= most)

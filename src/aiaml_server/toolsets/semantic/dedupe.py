@@ -80,7 +80,7 @@ def find_groups(
         memories = sorted((from_row(database.scope, row) for row in rows), key=newest_key)
         hashes = {normalized_hash(memory.content) for memory in memories}
         groups.append(Group(EQUAL if len(hashes) == 1 else SIMILAR, memories[::-1]))
-    return sorted(groups, key=lambda group: (-len(group.memories), group.memories[0].id))
+    return sorted(groups, key=lambda group: len(group.memories), reverse=True)
 
 
 def similar_pairs(vectors: Sequence[tuple[int, bytes]], threshold: float) -> list[tuple[int, int]]:

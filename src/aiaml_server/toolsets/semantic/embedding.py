@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from aiaml_server.files import make_own_directory
 from aiaml_server.toolset import replace_surrogates
@@ -37,8 +37,6 @@ PREFIXES = {
     ),
 }
 """By a part of the model's name: what it expects before a question, and before a text."""
-
-Status = Literal["ready", "loading", "downloading", "missing", "failed", "off"]
 
 
 class Embedder(Protocol):
@@ -61,12 +59,12 @@ class ModelState(NamedTuple):
     """Whether the model can be used.
 
     Attributes:
-        status: in a word.
+        status: ready, loading, downloading, missing, failed, or off.
         reason: why it cannot be used; empty if it can.
         remedy: what to do about it.
     """
 
-    status: Status
+    status: str
     reason: str = ""
     remedy: str = ""
 

@@ -42,11 +42,6 @@ class Change(NamedTuple):
     memory_id: str
     before: Sequence[Mapping[str, Any]]
 
-    @property
-    def number(self) -> int:
-        """Its number in the database."""
-        return int(self.id.partition("#")[2])
-
     def touches(self, number: int) -> bool:
         """Return whether it changed or deleted a memory."""
         return any(row["id"] == number for row in self.before)
@@ -89,13 +84,12 @@ def undo(database: Database, change: Change) -> list[int]:
     """
     numbers = [row["id"] for row in change.before]
     changes = list_changes(database)
-    if change.id not in [each.id for each in changes]:
+    if change not in changes:
         raise NothingToUndo(f"{change.id} was undone already")
-    for later in changes:
-        if later.number > change.number and any(map(later.touches, numbers)):
-            raise NothingToUndo(
-                f"{change.memory_id} was changed again since; undo {later.id} first"
-            )
+    for later in changes[: changes.index(change)]:
+        if any(map(later.touches, numbers)):
+            said = f"{change.memory_id} was changed again since; undo {later.id} first"
+            raise NothingToUndo(said)
     same = "SELECT id FROM memories WHERE content_hash = ? AND id != ?"
     for row in change.before:
         for (other,) in database.fetch(same, (sha256_hex(row["content"]), row["id"])):
@@ -104,7 +98,7 @@ def undo(database: Database, change: Change) -> list[int]:
             database.update(row["id"], row)
         else:
             database.insert(row)
-    database.fetch("DELETE FROM changes WHERE id = ?", (change.number,))
+    database.fetch("DELETE FROM changes WHERE id = ?", (change.id.partition("#")[2],))
     return numbers
 
 
@@ -112,5 +106,5 @@ def purge(database: Database, number: int) -> int:
     """Delete every change that holds a memory's text; return how many there were."""
     changes = [change for change in list_changes(database) if change.touches(number)]
     for change in changes:
-        database.fetch("DELETE FROM changes WHERE id = ?", (change.number,))
+        database.fetch("DELETE FROM changes WHERE id = ?", (change.id.partition("#")[2],))
     return len(changes)

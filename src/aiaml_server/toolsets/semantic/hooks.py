@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,6 @@ from aiaml_server.toolsets.semantic.store import MemoryStore
 MAX_TRANSCRIPT = 512 * 1024  # bytes, from the end
 MAX_SHOWN = 600  # characters of a memory
 MAX_SOLUTION = 800  # characters
-MAX_MEMORY = 2_000  # characters
 MAX_RELATED = 4  # memories that are shown with a decision or an error
 MAX_SUMMARY = 5  # memories that the end of a session stores
 STORED = (
@@ -131,9 +130,7 @@ def _ask_about_decision(store: MemoryStore, sentence: str | None) -> list[str]:
         " stored as a memory? If later sessions need it and no memory says it yet, call"
         ' store_memory with source "auto_decision", in words that can be understood alone.'
     )
-    hits = store.search(sentence, 3 * MAX_RELATED).hits
-    related = [hit.memory for hit in hits if _is_related(sentence, hit.memory)]
-    return [question, *(_line(memory) for memory in related[:MAX_RELATED])]
+    return [question, *_related(store, sentence, lambda memory: _is_like(sentence, memory))]
 
 
 def _related_errors(store: MemoryStore, message: str | None) -> list[str]:
@@ -141,17 +138,21 @@ def _related_errors(store: MemoryStore, message: str | None) -> list[str]:
     if message is None:
         return []
     names = _ERROR_NAME.findall(message)
-    related = []
-    for hit in store.search(message, 3 * MAX_RELATED).hits:
-        memory = hit.memory
-        is_named = any(name in memory.content for name in names)
-        is_like = memory.source == "auto_error" and _is_related(message, memory)
-        if is_named or (not names and is_like):
-            related.append(memory)
-    return [_line(memory) for memory in related[:MAX_RELATED]]
+
+    def is_same(memory: Memory) -> bool:
+        if names:
+            return any(name in memory.content for name in names)
+        return memory.source == "auto_error" and _is_like(message, memory)
+
+    return _related(store, message, is_same)
 
 
-def _is_related(text: str, memory: Memory) -> bool:
+def _related(store: MemoryStore, text: str, accept: Callable[[Memory], bool]) -> list[str]:
+    memories = [hit.memory for hit in store.search(text, 3 * MAX_RELATED).hits]
+    return [_line(memory) for memory in memories if accept(memory)][:MAX_RELATED]
+
+
+def _is_like(text: str, memory: Memory) -> bool:
     """Return whether a memory has half of a text's keywords, and two if there are two."""
     words = keyword_stems(text)
     shared = len(words & keyword_stems(memory.content))
@@ -189,7 +190,7 @@ def find_resolution(messages: Sequence[Message]) -> tuple[str, str] | None:
                 return None
             solution = shorten(" ".join(answers[0].split()), MAX_SOLUTION)
             context = f"\nContext: changed {', '.join(dict.fromkeys(files))}" if files else ""
-            return error, shorten(f"Error: {error}\nSolution: {solution}{context}", MAX_MEMORY)
+            return error, f"Error: {error}\nSolution: {solution}{context}"
     return None
 
 

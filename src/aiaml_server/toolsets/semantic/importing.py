@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
@@ -35,9 +34,9 @@ MAX_BYTES = 4 * 1024 * 1024  # of a file
 MAX_FILES = 500  # of a scan
 MAX_DIRECTORIES = 5_000  # of a scan
 BATCH = 100  # memories in one transaction
-PAUSE_SECONDS = 0.02  # between them, so that other writers get their turn
 _SKIPPED = {"node_modules", "venv", "site-packages", "dist", "build", "target"}
-_OWN_KEYS = {"timestamp", "topics", "content", "priority", "category", "source", "path"}
+_OWN_FIELDS = ("content", "priority", "category", "source", "path")
+_OWN_KEYS = {"timestamp", "topics", *_OWN_FIELDS}
 
 
 class Candidate(NamedTuple):
@@ -54,18 +53,11 @@ class Candidate(NamedTuple):
     is_new: bool
 
 
-class Skipped(NamedTuple):
-    """A file, or a part of it, that cannot be imported."""
-
-    path: str
-    reason: str
-
-
 class Preview(NamedTuple):
-    """What an import would do."""
+    """What an import would do; `skipped` has the path and the reason of what cannot be read."""
 
     candidates: list[Candidate]
-    skipped: list[Skipped]
+    skipped: list[tuple[str, str]]
     warnings: list[str]
 
 
@@ -73,7 +65,7 @@ def scan_project(project: Path) -> list[Path]:
     """Return the files of a project that look like memories."""
     found: list[Path] = sorted((project / ".claude").glob("*.md"))
     for number, (directory, below, names) in enumerate(os.walk(project)):
-        below[:] = sorted(set(below) - _SKIPPED - {each for each in below if each[0] == "."})
+        below[:] = sorted(each for each in below if each[0] != "." and each not in _SKIPPED)
         found += [
             Path(directory, name)
             for name in sorted(names)
@@ -121,13 +113,13 @@ def preview_files(store: MemoryStore, files: Sequence[Path]) -> Preview:
         try:
             pieces += _read(file, shown)
         except (OSError, ValueError, MalformedFile) as error:
-            preview.skipped.append(Skipped(shown, str(error)))
+            preview.skipped.append((shown, str(error)))
         for memory, line in pieces:
             keys = {normalized_hash(memory.content), memory.import_key or memory.content}
             try:
                 candidate = Candidate(memory.validated(), line, not keys & known)
             except InvalidInput as error:
-                preview.skipped.append(Skipped(f"{shown}:{line}", str(error)))
+                preview.skipped.append((f"{shown}:{line}", str(error)))
                 continue
             preview.candidates.append(candidate)
             known |= keys
@@ -141,8 +133,6 @@ def run_import(store: MemoryStore, preview: Preview) -> list[str]:
     new = [each.memory for each in preview.candidates if each.is_new]
     ids: list[str] = []
     for start in range(0, len(new), BATCH):
-        if start:
-            time.sleep(PAUSE_SECONDS)
         ids += store.store_many(new[start : start + BATCH])
     return ids
 
@@ -216,13 +206,9 @@ def to_json_line(memory: Memory, unknown_keys: str) -> str:
         "agent": "semantic",
         "user": memory.project_id or "me",
         "topics": list(memory.tags) or [memory.category or "memory"],
-        "content": memory.content,
-        "priority": memory.priority,
-        "category": memory.category,
-        "source": memory.source,
-        "path": memory.path,
     }
-    return to_json({**values, **json.loads(unknown_keys)}) + "\n"
+    own = {name: getattr(memory, name) for name in _OWN_FIELDS}
+    return to_json({**values, **own, **json.loads(unknown_keys)}) + "\n"
 
 
 def from_json_line(line: str, shown: str) -> NewMemory:

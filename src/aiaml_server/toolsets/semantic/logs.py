@@ -32,7 +32,7 @@ def log_error(home: Path, action: str, error: BaseException) -> None:
     path = home / "logs" / FILE_NAME
     with suppress(OSError):
         make_own_directory(path.parent)
-        is_full = path.exists() and path.stat().st_size > MAX_BYTES
-        start = os.O_TRUNC if is_full else os.O_APPEND
-        with FileIO(open_own(path, os.O_WRONLY | os.O_CREAT | start), "w") as stream:
+        with FileIO(open_own(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "a") as stream:
+            if stream.tell() > MAX_BYTES:
+                stream.truncate(0)
             stream.write(line.encode("utf-8", "backslashreplace"))

@@ -104,8 +104,7 @@ class Memory:
     @property
     def date(self) -> str:
         """The day on which it was created, in this machine's time zone, as filters read dates."""
-        moment = parse_timestamp(self.created_at)
-        local = None if moment is None else to_local(moment)
+        local = to_local(parse_timestamp(self.created_at) or 0)
         return local.date().isoformat() if local else self.created_at[:10]
 
 
@@ -121,10 +120,8 @@ def from_row(scope: str, row: Sequence[Any]) -> Memory:
     """
     values = dict(zip((each.name for each in fields(Memory)), row, strict=True))
     name = f"{scope}:{values['id']}"
-    for column, value in values.items():
-        kind = int if column in ("id", "access_count", "embedding_dimension") else str
-        if value is not None and not isinstance(value, kind):
-            raise CorruptDatabase(f"{name} is damaged: {column} has the wrong type")
+    if any(isinstance(value, bytes | float) for value in row):
+        raise CorruptDatabase(f"{name} is damaged: a value has the wrong type")
     for column in ("tags", "usage_contexts"):
         values[column] = parse_json_list(values[column])
     for column in ("created_at", "updated_at", "last_accessed_at"):

@@ -200,7 +200,6 @@ _NO_ERROR = re.compile(
     re.IGNORECASE,
 )
 _TERMINAL_ESCAPE = re.compile(r"\x1b\[[\d;]{0,20}[A-Za-z]")
-_TOOL_ERROR = re.compile(r"<tool_use_error>(.{1,400}?)(?:</tool_use_error>|$)", re.DOTALL)
 _LINE_PREFIX = re.compile(r"^(?:[\s\u2502\u2503|>$]+|E[ ]{2,})")
 """A frame, a prompt, or pytest's mark."""
 _VARIABLE_PART = re.compile(
@@ -215,9 +214,6 @@ def find_error(text: str) -> str | None:
     An exit code is not enough.
     """
     text = text[-MAX_TEXT:]
-    told = _TOOL_ERROR.search(text)
-    if told:
-        return _SPACES.sub(" ", told[1]).strip() or None
     lines = [
         _LINE_PREFIX.sub("", _TERMINAL_ESCAPE.sub("", line)).strip()[:MAX_SENTENCE]
         for line in text.splitlines()

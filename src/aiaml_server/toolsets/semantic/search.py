@@ -30,7 +30,6 @@ from aiaml_server.toolsets.semantic.worker import Embedded, EmbeddingWorker, Ite
 CONTEXT_LIMITS = {"explicit": 0, "session_start": 8, "auto_trigger": 5}
 """Hits of a search without a limit, by context; 0 stands for the configured limit."""
 MAX_QUERY = 10_000  # characters
-FIRST_SECONDS = 2.0  # that a search waits for a model that is on this machine
 WHOLE_CHARACTERS = 400
 """Longer hits are cut to what surrounds the words of the question."""
 _SNIPPET = """
@@ -156,10 +155,7 @@ class MemoryReader:
         limit = models.check_limit(usual if limit is None else limit, models.MAX_HITS)
         filters = filters or Filters()
         filters.where()
-        model = self.worker.model
-        is_loading = model is not None and model.state().status == "loading"
-        seconds = FIRST_SECONDS if is_loading else 0.0
-        embedded = self.worker.embed([query], is_query=True, seconds=seconds)
+        embedded = self.worker.embed([query], is_query=True)
         warnings = [*embedded.warnings]
         parts = self._query_each(
             filters, warnings, lambda each: self._find(each, query, filters, embedded)
@@ -269,11 +265,11 @@ class MemoryReader:
         total = sum(part[0][3] for part in parts if part)
         return Page(memories, total, str(end) if len(rows) > end else None, warnings)
 
-    def iterate(self, filters: Filters | None = None) -> Iterator[Memory]:
+    def iterate(self) -> Iterator[Memory]:
         """Yield all memories, newest first."""
         page = Page((), 0, "0", [])
         while page.next_cursor:
-            page = self.list(filters, limit=models.MAX_LISTED, cursor=page.next_cursor)
+            page = self.list(limit=models.MAX_LISTED, cursor=page.next_cursor)
             yield from page.memories
 
     def outdated(self, model: EmbeddingModel | None = None) -> Sequence[Item]:

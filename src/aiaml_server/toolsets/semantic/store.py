@@ -288,7 +288,7 @@ class MemoryStore(MemoryReader):
     def history(self) -> builtins.list[history.Change]:
         """Return the changes of the last 30 days, newest first."""
         found = [change for each in self._existing() for change in history.list_changes(each)]
-        return sorted(found, key=lambda change: (change.at or "", change.number), reverse=True)
+        return sorted(found, key=lambda change: change.at or "", reverse=True)
 
     def undo(self, change: str | None = None) -> builtins.list[Memory]:
         """Take back a change by its id, or the last one."""

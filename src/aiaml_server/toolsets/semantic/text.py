@@ -110,8 +110,6 @@ def fold(word: str) -> str:
 
 def _symbols(text: str) -> list[str]:
     """Return a term for each symbol beyond ASCII, such as an emoji, which FTS5 would drop."""
-    if text.isascii():
-        return []
     return [f"u{ord(each):x}" for each in text if each > "\x7f" and category(each)[0] == "S"]
 
 

@@ -16,6 +16,7 @@ from aiaml_server.toolsets.semantic.logs import log_error
 
 BATCH = 16  # memories that are embedded one after the other, unless the thread is to end
 POLL_SECONDS = 0.25
+QUERY_SECONDS = 2.0
 
 Item = tuple[Database, int]
 """A memory: its database and its number."""
@@ -72,10 +73,17 @@ class EmbeddingWorker:
     def embed(
         self, chunks: Sequence[str], *, is_query: bool = False, seconds: float = 0.0
     ) -> Embedded:
-        """Return the vectors of chunks of text, if the model is loaded within some seconds."""
-        embedder = self.model.ready(seconds) if self.model else None
+        """Return the vectors of chunks of text, if the model is loaded within some seconds.
+
+        A query waits for a model that is on this machine.
+        """
+        if self.model is None:
+            return Embedded(None, (), [])
+        if is_query and self.model.state().status == "loading":
+            seconds = QUERY_SECONDS
+        embedder = self.model.ready(seconds)
         if embedder is None:
-            warning = self.model.state().warning if self.model else ""
+            warning = self.model.state().warning
             return Embedded(None, (), [warning] if warning else [])
         model = EmbeddingModel(embedder.name, embedder.version, embedder.dimension)
         embed = getattr(embedder, "embed_questions", embedder.embed) if is_query else embedder.embed
