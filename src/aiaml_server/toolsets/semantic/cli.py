@@ -269,7 +269,7 @@ def show_(memory_id: str, json: bool) -> None:
         return
     for name, value in vars(memory).items():
         if value and name != "content":
-            echo(f"{dim(f'{name}:')} {value}")
+            echo(f"{dim(f'{name}:')} {models.to_json(value)}")
     echo(f"\n{memory.content}")
 
 

@@ -229,7 +229,7 @@ def load_model(settings: Embedding, folder: Path) -> FastEmbedModel:
     if settings.model.lower() not in known:
         raise Unavailable(
             f"embedding.model is {settings.model}, which fastembed does not know",
-            "Take one of https://qdrant.github.io/fastembed/examples/Supported_Models/.",
+            "take one of https://qdrant.github.io/fastembed/examples/Supported_Models/",
         )
     if not settings.path:
         make_own_directory(folder.parent)
@@ -245,7 +245,7 @@ def load_model(settings: Embedding, folder: Path) -> FastEmbedModel:
         raise Unavailable(
             f"embedding.dimension is {settings.dimension}, and {settings.model} makes vectors of"
             f" {len(vector)}",
-            f"Set embedding.dimension to {len(vector)} in config.json.",
+            f"set embedding.dimension to {len(vector)} in config.json.",
         )
     return FastEmbedModel(settings, _weights_version(folder), model)
 
