@@ -43,7 +43,7 @@ from aiaml_server.toolsets.semantic.errors import (
     SemanticError,
     Unavailable,
 )
-from aiaml_server.toolsets.semantic.models import Filters, Memory, NewMemory
+from aiaml_server.toolsets.semantic.models import Filters, Memory, NewMemory, to_json
 from aiaml_server.toolsets.semantic.store import MemoryStore
 from aiaml_server.toolsets.warning import CHECK_SECRETS
 
@@ -139,8 +139,8 @@ def status(json: bool) -> None:
         for scope, database in store.databases.items():
             echo(f"{scope:8}  {database.path}")
         echo(f"{plural(page.total, 'memory', 'memories')}, {pending:,} without a vector")
-        is_here = state.status == "loading"
-        echo(f"model     {store.config.embedding.model if is_here else state.warning}")
+        model = store.config.embedding.model
+        echo(f"model     {model if state.status == 'loading' else state.warning}")
         for warning in page.warnings:
             notify(warning)
 
@@ -269,7 +269,7 @@ def show_(memory_id: str, json: bool) -> None:
         return
     for name, value in vars(memory).items():
         if value and name != "content":
-            echo(f"{dim(f'{name}:')} {models.to_json(value)}")
+            echo(f"{dim(f'{name}:')} {to_json(value)}")
     echo(f"\n{memory.content}")
 
 
