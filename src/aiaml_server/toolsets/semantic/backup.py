@@ -47,8 +47,8 @@ def replace_all(database: Database) -> None:
         make_backup(database)
 
 
-def restore(database: Database, day: str = "") -> Path:
-    """Put the newest backup, or that of a day, in the place of a database; return the backup.
+def restore(database: Database) -> Path:
+    """Put the newest backup in the place of a database; return the backup.
 
     The database that was there is kept beside it as `db-replaced`.
 
@@ -56,9 +56,9 @@ def restore(database: Database, day: str = "") -> Path:
         NotFound: there is no such backup.
         CorruptDatabase: the backup is damaged.
     """
-    backups = [each for each in list_backups(database) if not day or each.name == f"db-{day}"]
+    backups = list_backups(database)
     if not backups:
-        message = f"there is no such backup of {database.path}"
+        message = f"there is no backup of {database.path}"
         raise NotFound(message, "`aiaml semantic backup` lists them.")
     database.close()
     with translated_errors(database.path), closing(Database(backups[0], database.scope)) as backup:

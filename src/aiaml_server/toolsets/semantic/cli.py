@@ -247,8 +247,6 @@ def list_(limit: int, data: str, **wanted: Any) -> int:
     """
     with opened() as store:
         page = store.list(Filters(**wanted), limit=limit)
-        if page.next_cursor:
-            notify(f"{len(page.memories)} of {page.total:,}; --limit shows more")
         return show_found(dict.fromkeys(page.memories, ""), data, page.warnings)
 
 
@@ -371,7 +369,7 @@ def import_(files: Sequence[str], dry_run: bool, yes: bool) -> int:
 @semantic.command("export")
 @click.argument("target", metavar="FILE.jsonl")
 def export(target: str) -> None:
-    """Write memories as lines of JSON, which `import` and `aiaml import` read; - for stdout.
+    """Write memories as lines of JSON, which `import` and `aiaml import` read.
 
     \b
     Examples:
@@ -380,9 +378,6 @@ def export(target: str) -> None:
     with opened() as store:
         memories = store.iterate()
         lines = [importing.to_json_line(each, store.unknown_keys(each)) for each in memories]
-    if target == "-":
-        echo("".join(lines).rstrip("\n"))
-        return
     replace_atomic(Path(target).resolve(), "".join(lines).encode())
     notify(f"Wrote {plural(len(lines), 'memory', 'memories')} to {target}.")
 
@@ -404,17 +399,16 @@ def backup_() -> None:
 
 @semantic.command("restore")
 @click.argument("scope", type=click.Choice(models.SCOPES))
-@click.argument("day", default="")
 @yes_option
-def restore(scope: str, day: str, yes: bool) -> None:
-    """Put the newest backup, or that of DAY, in the place of a database.
+def restore(scope: str, yes: bool) -> None:
+    """Put the newest backup in the place of a database.
 
     \b
     Examples:
-      aiaml semantic restore project 2026-11-24
+      aiaml semantic restore project
     """
     with opened() as store:
         database = store.database(scope)
         if not yes:
             confirm(f"Put a backup in the place of {database.path}?")
-        echo(f"restored from {backup.restore(database, day)}")
+        echo(f"restored from {backup.restore(database)}")

@@ -1,16 +1,18 @@
-"""What `aiaml doctor` checks: the settings, the trust and the integrity of each database."""
+"""What `aiaml doctor` checks: the settings, each database, and secrets in memories."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 
+from aiaml_server.format.secrets import find_secret
 from aiaml_server.terminal import plural
 from aiaml_server.toolset import Finding
 from aiaml_server.toolsets.semantic import MANIFEST, PROJECT
 from aiaml_server.toolsets.semantic.db import Database
 from aiaml_server.toolsets.semantic.errors import CorruptDatabase, SemanticError
 from aiaml_server.toolsets.semantic.store import MemoryStore
+from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 CHECK = "semantic"
 
@@ -24,6 +26,11 @@ def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
         return
     with closing(store):
         yield from map(_examine, store.databases.values())
+        for memory in store.iterate() if CHECK_SECRETS.value(environ) else ():
+            secret = find_secret(memory.content)
+            if secret:
+                found = f"{memory.id} seems to hold {secret.kind}"
+                yield Finding(CHECK, "warning", found, f"`aiaml semantic forget {memory.id}`")
 
 
 def _examine(database: Database) -> Finding:

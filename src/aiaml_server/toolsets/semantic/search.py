@@ -218,15 +218,14 @@ class MemoryReader:
             excerpts.update(dict(database.fetch(_SNIPPET, values)))
         return {name: shorten(part, WHOLE_CHARACTERS) for name, part in excerpts.items()}
 
-    def session_start(self, limit: int | None = None) -> list[Memory]:
+    def session_start(self) -> list[Memory]:
         """Return what a session should begin with: by priority, project, and then age; no model."""
-        usual = self.config.retrieval.session_start_limit
-        limit = models.check_limit(usual if limit is None else limit, models.MAX_HITS)
         memories = _without_overridden(self.list(None, "priority", models.MAX_LISTED).memories)
 
         def worth(memory: Memory) -> float:
             return 0.5 * ranking.priority_score(memory) + 0.3 * (memory.scope == "project")
 
+        limit = self.config.retrieval.session_start_limit
         return sorted(memories, key=worth, reverse=True)[:limit]
 
     # --- lists ------------------------------------------------------------------------------------

@@ -157,6 +157,8 @@ def _described(function: Callable[..., Any]) -> Callable[..., Any]:
             options["json_schema_extra"] = {"enum": [*CHOICES[key]]}
         if name == "limit":
             options |= {"ge": 1, "le": LIMITS.get(key)}
+        if isinstance(example, bool | float):
+            options["strict"] = True
         few = [Few(MAX_LIST)] if isinstance(example, list) else []
         annotated = (hints[name], Field(**options), *few)
         function.__annotations__[name] = Annotated.__class_getitem__(annotated)  # type: ignore[attr-defined]
