@@ -27,7 +27,6 @@ class Setting(NamedTuple):
         parse: a function from the name and a value to the setting; raises `InvalidSetting`.
         help: its meaning, in a few words.
         secret: whether the value may hold a password and must not be shown.
-        changes_tools: whether it changes what clients see before a call, such as the tools.
     """
 
     name: str
@@ -35,7 +34,6 @@ class Setting(NamedTuple):
     parse: Callable[[str, str], Any]
     help: str
     secret: bool = False
-    changes_tools: bool = False
 
     def value(self, environ: Mapping[str, str]) -> Any:
         """Return the setting's value in an environment.

@@ -133,7 +133,6 @@ class Resource(NamedTuple):
         read: returns the text, in a thread; raises `LookupError` where nothing has these names.
         mime_type: the type of the text.
         subscribable: whether clients can ask to be notified of changes.
-        list_names: for an address with names, returns those that exist now, in order.
     """
 
     uri: str
@@ -142,7 +141,6 @@ class Resource(NamedTuple):
     read: Callable[..., str]
     mime_type: str = "text/plain"
     subscribable: bool = False
-    list_names: Callable[[], Sequence[Mapping[str, str]]] = tuple
 
 
 class Argument(NamedTuple):

@@ -20,7 +20,7 @@ from typing_extensions import TypedDict
 
 from aiaml_server import toolsets
 from aiaml_server.errors import AiamlError
-from aiaml_server.server.protocol import Served, Server
+from aiaml_server.server.protocol import RegisteredTool, Server
 from aiaml_server.toolset import Tool
 from aiaml_server.toolsets import OWN
 
@@ -32,7 +32,7 @@ class Nothing(AiamlError):  # noqa: N818
 class Spied(NamedTuple):
     """A tool whose function only notes what it is given."""
 
-    served: Served
+    served: RegisteredTool
     heard: list[dict[str, Any]]
 
     def call(self, **arguments: Any) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def spy(tool: Tool) -> Spied:
     def refused(error: AiamlError | None) -> dict[str, str]:
         return {"refused": str(error)}
 
-    return Spied(Served(tool._replace(call=note, error_answer=refused), ready), heard)
+    return Spied(RegisteredTool(tool._replace(call=note, error_answer=refused)), heard)
 
 
 NAMES = [f"{name} {tool}" for name in OWN for tool in toolsets.manifest(name).tools]
@@ -101,6 +101,8 @@ def valid(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
     """Draw what a schema allows, with any texts."""
     if "anyOf" in schema:
         return st.one_of([valid(each) for each in schema["anyOf"] if each["type"] != "null"])
+    if "enum" in schema:
+        return st.sampled_from(schema["enum"])
     if "properties" in schema:
         parts = {name: valid(each) for name, each in schema["properties"].items()}
         return st.fixed_dictionaries(parts)
@@ -208,6 +210,7 @@ AS_SENT: list[tuple[str, str, Any, Any]] = [
     ("string", "null in text", "null", "null"),
     ("array", "empty", [], []),
 ]
+"""Lists and objects as JSON text: see below."""
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -218,7 +221,7 @@ def test_arguments_are_taken_as_they_can_only_be_meant(tools: dict[str, Spied], 
     empties = tool.served.tool.allow_empty
     for parameter, schema in tool.parameters.items():
         for kind, what, sent, meant in AS_SENT:
-            if kind == schema["type"]:
+            if kind == schema["type"] and not ("enum" in schema and kind == "string"):
                 got = tool.call(**{**usual, parameter: sent})
                 assert got == {**usual, parameter: meant}, (parameter, what)
                 assert type(got[parameter]) in (type(meant), float), (parameter, what)
@@ -234,6 +237,21 @@ def test_arguments_are_taken_as_they_can_only_be_meant(tools: dict[str, Spied], 
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_arguments_lists_and_objects_may_come_as_json_text(
+    tools: dict[str, Spied], name: str
+) -> None:
+    """As Claude Code on Windows, Copilot CLI and proxies send them."""
+    tool = tools[name]
+    usual = required(tool)
+    for parameter, schema in tool.parameters.items():
+        if schema["type"] in ("array", "object"):
+            meant = tool.call(**{**usual, parameter: example(schema)})
+            sent = json.dumps(example(schema))
+            assert tool.call(**{**usual, parameter: sent}) == meant, parameter
+            assert tool.call(**{**usual, parameter: f" {sent}\n"}) == meant, parameter
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_arguments_of_another_type_are_refused_with_what_is_right(
     tools: dict[str, Spied], name: str
 ) -> None:
@@ -241,20 +259,17 @@ def test_arguments_of_another_type_are_refused_with_what_is_right(
     tool = tools[name]
     usual = required(tool)
     wrong: dict[str, list[Any]] = {
-        "integer": [True, 1.5, "many", "1e3", "0x10", [1]],
+        "integer": [True, 1.5, "many", "true", "0x10", [1]],
         "number": ["half", "nan", True, [1]],
         "boolean": ["yes", 1, "1"],
         "string": [7, True, ["a"], {"a": 1}],
-        "array": ["a", '["a"]', "[]", {"a": 1}],
-        "object": ['{"a": "b"}', "[]", ["a"]],
+        "array": ["a", "a, b", '{"a": 1}', "null", {"a": 1}],
+        "object": ["a", "[]", "null", ["a"]],
     }
     for parameter, schema in tool.parameters.items():
         for sent in wrong[schema["type"]]:
             said = tool.call(**{**usual, parameter: sent})["refused"]
             assert f"{parameter}: must be " in said, sent
-            if isinstance(sent, str) and schema["type"] in ("array", "object"):
-                right = json.dumps(example(schema), ensure_ascii=False)
-                assert f"itself, such as {right}" in said
 
 
 class Shape(TypedDict, total=False):
@@ -282,19 +297,12 @@ def test_arguments_truth_is_no_number_for_any_tool(plain: Spied, sent: dict[str,
     assert plain.call(**{"limit": 1, **sent})["refused"].startswith(f"{name}: must be ")
 
 
-@pytest.mark.parametrize(
-    ("sent", "said"),
-    [
-        ({"limt": 5}, "limt: is no argument of this tool; did you mean limit?"),
-        ({"text": "x"}, "text: is no argument of this tool; it takes limit, share, several"),
-        ({"": 5, "text": "x"}, "text: is no argument of this tool; it takes limit, share, several"),
-    ],
-)
-def test_arguments_that_a_tool_has_not_are_answered_with_what_it_takes(
-    plain: Spied, sent: dict[str, Any], said: str
-) -> None:
-    """With the one that was meant, or all of them."""
-    assert plain.call(**sent)["refused"].endswith(said)
+def test_arguments_that_a_tool_has_not_are_answered_with_what_it_takes(plain: Spied) -> None:
+    """Each of them is named."""
+    refused = plain.call(limt=5, text="x")["refused"]
+    for name in ("limt", "text"):
+        wanted = f"{name}: is no argument of this tool; it takes limit, share, several"
+        assert wanted in refused
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -321,7 +329,7 @@ MOST = {
     "aiaml": 7000,
     "sessions": 6600,
     "compartments": 5600,
-    "citations": 12400,
+    "citations": 14000,
     "semantic": 13600,
 }
 

@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
-from mcp.types import INVALID_PARAMS, CallToolResult
+from mcp.types import INVALID_PARAMS, CallToolResult, Implementation
 
 from aiaml_server import Settings, __version__
 from aiaml_server.format.memory import Memory, format  # noqa: A004
 from aiaml_server.server.protocol import Server
 from aiaml_server.server.tools import toolset
+from aiaml_server.storage.activity import read_activity
 
 pytestmark = pytest.mark.anyio
 
@@ -180,27 +181,15 @@ def large(base: Path, count: int, size: int) -> list[str]:
 async def test_recall_answers_what_fits_and_says_what_does_not(
     client: Client, tmp_path: Path
 ) -> None:
-    """Eight mebibytes, and each other id by itself; what was left out is given when asked for."""
-    base = tmp_path / "base"
-    ids = large(base, 40, 1_000_000)
-    asked = ["ffffffff", *ids[:20], ids[0], *ids[20:]]
+    """About eight mebibytes; what was left out is given when asked for, however large it is."""
+    ids = large(tmp_path / "base", 4, 3_900_000)
+    asked = ["ffffffff", *ids, ids[0]]
     entries = await call(client, "recall", memory_ids=asked)
-    assert [each["id"] for each in entries] == list(dict.fromkeys(asked))
-    given = [each["id"] for each in entries if "content" in each]
-    assert given == ids[:8]
-    refused = [each for each in entries[1:] if "content" not in each]
-    assert all("ask for it alone" in each["error"] and "8 MiB" in each["error"] for each in refused)
-    (one,) = await call(client, "recall", memory_ids=[refused[-1]["id"]])
-    assert len(one["content"]) == 500_000
-
-
-async def test_one_memory_is_recalled_however_large(client: Client, tmp_path: Path) -> None:
-    """By itself, also when several carry its id; small ones behind a large one are still given."""
-    base = tmp_path / "base"
-    first, *others = large(base, 3, 3_900_000)
-    small = large(base, 1, 100)
-    entries = await call(client, "recall", memory_ids=[first, *others, *small])
-    assert ["content" in each for each in entries] == [True, True, False, True]
+    assert [entry["id"] for entry in entries] == asked[:-1]
+    assert ["content" in entry for entry in entries[1:]] == [True, True, True, False]
+    assert "ask for it alone" in entries[-1]["error"] and "8 MiB" in entries[-1]["error"]
+    (one,) = await call(client, "recall", memory_ids=ids[3:])
+    assert len(one["content"]) == 1_950_000
 
 
 @pytest.mark.parametrize(("field", "most"), [("id", 200), ("timestamp", 100)])
@@ -244,28 +233,24 @@ CONTENTS = {
 }
 
 
-@pytest.mark.parametrize("case", CONTENTS)
-async def test_content_is_kept_exactly(client: Client, case: str) -> None:
+async def test_content_is_kept_exactly(client: Client) -> None:
     """What was remembered is recalled byte for byte."""
-    memory_id = (await call(client, "remember", **{**GIVEN, "content": CONTENTS[case]}))[
-        "memory_id"
-    ]
-    (recalled,) = await call(client, "recall", memory_ids=[memory_id])
-    assert recalled == {**recalled, **GIVEN, "content": CONTENTS[case]}
+    for case, content in CONTENTS.items():
+        stored = await call(client, "remember", **{**GIVEN, "content": content})
+        (recalled,) = await call(client, "recall", memory_ids=[stored["memory_id"]])
+        assert recalled == {**recalled, **GIVEN, "content": content}, case
 
 
 NAMES = """a: b|# x|'x|"x"|[a|{a: b}|&a|*a|!!python/object/apply:os.system|!!binary|null|~|yes|1e5
 0x1f|012|2026-11-21|@x|%x|>|- x|? x|<<: *a|a---|---|José|中文|🙂| outer space |it's|a\\b|\ufeffx"""
 
 
-@pytest.mark.parametrize("name", [name for line in NAMES.split("\n") for name in line.split("|")])
-async def test_names_come_back_exactly(client: Client, name: str) -> None:
+async def test_names_come_back_exactly(client: Client) -> None:
     """Nothing that YAML or a key-value reader would take for syntax changes a name."""
-    memory_id = (await call(client, "remember", **{**GIVEN, "agent": name, "user": name}))[
-        "memory_id"
-    ]
-    (recalled,) = await call(client, "recall", memory_ids=[memory_id])
-    assert recalled == {**recalled, **GIVEN, "agent": name, "user": name}
+    for name in (name for line in NAMES.split("\n") for name in line.split("|")):
+        stored = await call(client, "remember", **{**GIVEN, "agent": name, "user": name})
+        (recalled,) = await call(client, "recall", memory_ids=[stored["memory_id"]])
+        assert recalled == {**recalled, **GIVEN, "agent": name, "user": name}
 
 
 TOPICS = {
@@ -280,13 +265,22 @@ TOPICS = {
 }
 
 
-@pytest.mark.parametrize("case", TOPICS)
-async def test_topics_become_single_words(client: Client, case: str) -> None:
-    """Topics are split into words, and otherwise kept."""
-    given, expected = TOPICS[case]
-    memory_id = (await call(client, "remember", **{**GIVEN, "topics": given}))["memory_id"]
-    (recalled,) = await call(client, "recall", memory_ids=[memory_id])
-    assert recalled["topics"] == (expected or given)
+async def test_topics_become_single_words(client: Client) -> None:
+    """Topics are split into words, and otherwise kept; a list may come as JSON text."""
+    for case, (given, expected) in TOPICS.items():
+        for topics in (given, json.dumps(given)):
+            stored = await call(client, "remember", **{**GIVEN, "topics": topics})
+            (recalled,) = await call(client, "recall", memory_ids=[stored["memory_id"]])
+            assert recalled["topics"] == (expected or given), case
+
+
+async def test_lists_may_come_as_json_text(client: Client) -> None:
+    """As some clients send them; the text of a content stays text."""
+    given = {**GIVEN, "topics": '["tea"]', "content": '["green"]'}
+    memory_id = (await call(client, "remember", **given))["memory_id"]
+    (hit,) = await call(client, "think", keywords='["green"]')
+    (recalled,) = await call(client, "recall", memory_ids=json.dumps([hit["id"]]))
+    assert (hit["id"], recalled["content"]) == (memory_id, '["green"]')
 
 
 TOO_LONG = "x" * 201
@@ -319,7 +313,7 @@ BAD: dict[str, list[Any]] = {
         TOO_LONG,
     ],
     "topics": [
-        *(None, 5, {}, "python", "a, b", "null", '{"a": 1}', "['a']", '["a"]'),
+        *(None, 5, {}, "python", "a, b", "null", '{"a": 1}', "['a']", "[5]"),
         *([], [""], [" ", "[]", ","]),
         *(
             [5],
@@ -335,17 +329,14 @@ BAD: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("field", "value"), [(field, value) for field in BAD for value in BAD[field]]
-)
-async def test_bad_input_is_refused_in_shape(
-    client: Client, tmp_path: Path, field: str, value: Any
-) -> None:
+@pytest.mark.parametrize("field", BAD)
+async def test_bad_input_is_refused_in_shape(client: Client, tmp_path: Path, field: str) -> None:
     """The sentence names the field and what would be right, and nothing is written."""
-    answer = await fail(client, "remember", **{**GIVEN, field: value})
-    assert answer["memory_id"] == ""
-    assert answer["message"].startswith(f"Error storing memory: {field}: must be ")
-    assert "pydantic" not in answer["message"] and len(answer["message"]) < 300
+    for value in BAD[field]:
+        answer = await fail(client, "remember", **{**GIVEN, field: value})
+        assert answer["memory_id"] == ""
+        assert answer["message"].startswith(f"Error storing memory: {field}: must be "), value
+        assert "pydantic" not in answer["message"] and len(answer["message"]) < 300
     assert not (tmp_path / "base").exists()
 
 
@@ -358,18 +349,20 @@ async def test_missing_parameters_are_named(client: Client, tmp_path: Path) -> N
     assert not (tmp_path / "base").exists()
 
 
-@pytest.mark.parametrize("keywords", [None, 5, "python", {}, [], ["", " "], [5], ["a", None]])
-async def test_think_refuses_what_is_no_list_of_words(client: Client, keywords: Any) -> None:
-    """The specified error shape, with what would be right."""
+@pytest.mark.parametrize("value", [None, 5, "python", {}, [5], ["a", None], '{"a": 1}'])
+async def test_think_and_recall_refuse_what_is_no_list_of_texts(client: Client, value: Any) -> None:
+    """In the specified shape, with what would be right."""
+    (answer,) = await fail(client, "think", keywords=value)
+    assert answer["error"].startswith("Search failed: keywords: must be a list of words")
+    (answer,) = await fail(client, "recall", memory_ids=value)
+    assert answer["error"].startswith("Recall failed: memory_ids: must be a list of ids")
+
+
+@pytest.mark.parametrize("keywords", [[], ["", " "]])
+async def test_think_refuses_an_empty_list(client: Client, keywords: list[str]) -> None:
+    """There is nothing to look for."""
     (answer,) = await fail(client, "think", keywords=keywords)
     assert answer["error"].startswith("Search failed: keywords: must be a list of words")
-
-
-@pytest.mark.parametrize("memory_ids", [None, 5, "a1b2c3d4", {}, [5]])
-async def test_recall_refuses_what_is_no_list_of_ids(client: Client, memory_ids: Any) -> None:
-    """The specified error shape, with what would be right."""
-    (answer,) = await fail(client, "recall", memory_ids=memory_ids)
-    assert answer["error"].startswith("Recall failed: memory_ids: must be a list of ids")
 
 
 async def test_recall_refuses_more_ids_than_think_ever_finds(client: Client) -> None:
@@ -410,22 +403,17 @@ async def test_an_unknown_tool_is_an_error(client: Client) -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_the_installed_server_answers_over_stdio(mode: str, tmp_path: Path) -> None:
-    """The same through a real process, on both protocol eras."""
-    server = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "aiaml_server"],
-        env={
-            **os.environ,
-            "AIAML_MEMORY_DIR": str(tmp_path / "base"),
-            "AIAML_ENABLE_SYNC": "false",
-        },
-    )
-    async with Client(server, mode=mode) as client:
-        assert client.server_info and client.server_info.version == __version__
+async def test_a_process_answers_and_records_its_clients(mode: str, tmp_path: Path) -> None:
+    """The same through stdio, on both eras; when a client asked and stored is known afterwards."""
+    base = tmp_path / "base"
+    settings = {"AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "false"}
+    environ = {**os.environ, **settings}
+    server = StdioServerParameters(command=sys.executable, args=["-m", "aiaml_server"], env=environ)
+    about = Implementation(name="tests", version="1")
+    async with Client(server, mode=mode, client_info=about) as client:
         memory_id = (await call(client, "remember", **GIVEN))["memory_id"]
         assert [hit["id"] for hit in await call(client, "think", keywords=["hints"])] == [memory_id]
-        (recalled,) = await call(client, "recall", memory_ids=[memory_id])
-        assert recalled["content"] == GIVEN["content"]
         answer = await fail(client, "remember", **{**GIVEN, "user": ""})
         assert answer["message"].startswith("Error storing memory: user: must be")
+    (activity,) = read_activity(base)
+    assert (activity.client, activity.asked_count, activity.stored_count) == ("tests", 1, 1)

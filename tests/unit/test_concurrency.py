@@ -17,7 +17,7 @@ import pytest
 
 import strace
 from aiaml_server import Memory, MemoryBank, Settings
-from aiaml_server.server.protocol import MOST
+from aiaml_server.server.protocol import MAX_CALLS
 from client import Client, ask, bank_process
 from disk import contents, leftovers, memories
 
@@ -133,12 +133,12 @@ def test_a_stopped_neighbour_keeps_no_answer_back(tmp_path: Path) -> None:
 def test_any_number_of_waiting_calls_holds_no_other_tool_up(tmp_path: Path) -> None:
     """More than there are threads for one tool."""
     with Client(tmp_path) as client, stopped_holder(tmp_path) as holder:
-        sent = [client.start_remember(f"call {number}") for number in range(2 * MOST)]
+        sent = [client.start_remember(f"call {number}") for number in range(2 * MAX_CALLS)]
         assert client.call("think", keywords=["nowhere"]) == []
         holder.kill()
         holder.wait()
         assert all(client.value(each)["memory_id"] for each in sent)
-    assert len(contents(tmp_path)) == 2 * MOST
+    assert len(contents(tmp_path)) == 2 * MAX_CALLS
 
 
 @pytest.mark.slow

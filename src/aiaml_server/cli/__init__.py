@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         names, rest = _split_toolsets(words)
         if rest == ["serve"] or (not rest and (names or Path(sys.argv[0]).stem != "aiaml")):
-            from aiaml_server.cli.serving import serve  # noqa: PLC0415 (serving needs no click)
+            from aiaml_server.server.app import serve  # noqa: PLC0415 (serving needs no click)
 
             return serve(names)
         return _run(words)

@@ -28,7 +28,6 @@ from aiaml_server.terminal import (
 )
 from aiaml_server.toolsets import DEFAULT
 
-_DEFAULT_EVENTS = ("session_start", "prompt")
 _COLOURS = {"+": "green", "-": "red"}
 _SHOWN_CHARACTERS = 2_000  # of a line in a diff
 _ADDRESS = re.compile(r"(\w://)[^/@\s\"']+@")
@@ -258,7 +257,7 @@ def _add_hooks(
     """Yield the changes that have a client start the hooks of toolsets."""
     base = base or _entry_variables(client, machine).get(MEMORY_DIR, "")
     for toolset in served or [DEFAULT]:
-        events = _DEFAULT_EVENTS if toolset == DEFAULT else toolsets.manifest(toolset).hooks
+        events = toolsets.manifest(toolset).hooks
         yield clients.add_hooks(client.name, machine, toolset, events, base)
 
 
@@ -364,12 +363,11 @@ def _masked(text: str) -> str:
 
 def _write_handshake(variables: Mapping[str, str]) -> None:
     """Have the first answers of the server prepared, so that no client waits for them."""
-    from aiaml_server.cli.copying import begin, copy_of  # noqa: PLC0415 (slow)
+    from aiaml_server.server.handshake import Handshake, write_in_background  # noqa: PLC0415 (slow)
 
     manifests = toolsets.chosen([], variables)
-    greeting = copy_of(manifests)
-    if greeting and not greeting.known:
-        begin(greeting, [manifest.name for manifest in manifests])
+    if not Handshake(manifests).is_cached:
+        write_in_background(manifests)
 
 
 def _ask_trust(settings: Settings) -> None:

@@ -1,34 +1,40 @@
-"""The MCP server: collects what toolsets state, and serves it over stdio."""
+"""The MCP server: registers the tools, resources and prompts of toolsets with the SDK.
+
+`Server` is the SDK's `MCPServer`, whose methods for listing and calling tools are overridden: it
+cannot give the specified answers. It sends a list as one text block per item (and none for an empty
+list), answers a failure in its own words instead of the tool's JSON shape, and repeats private
+arguments in them. It also derives other schemas than `arguments` does.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
-import math
-import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
-from functools import partial
-from typing import Any, TypeVar
-from urllib.parse import quote, unquote
+from functools import partial, wraps
+from typing import Any
 
 import anyio
+from anyio import to_thread
 from mcp import types
-from mcp.server import Server as ProtocolServer
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
+from mcp.server import MCPServer
+from mcp.server.mcpserver.prompts import Prompt as SdkPrompt
+from mcp.server.mcpserver.prompts.base import PromptArgument
+from mcp.server.subscriptions import InMemorySubscriptionBus, ResourceUpdated
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter
 
 from aiaml_server import __version__
-from aiaml_server.errors import AiamlError, InvalidSetting
+from aiaml_server.errors import AiamlError
 from aiaml_server.server import stdio
-from aiaml_server.server.arguments import Arguments, terse
-from aiaml_server.server.greeting import Greeting
-from aiaml_server.server.wire import Wire
+from aiaml_server.server.arguments import NOT_SHOWN, Arguments, plain_schema
+from aiaml_server.server.streams import LineReader, LineWriter
 from aiaml_server.toolset import (
     INTERNAL_ERROR,
     Answer,
+    Prompt,
     Resource,
     Tool,
     Toolset,
@@ -39,57 +45,33 @@ from aiaml_server.toolset import (
 log = logging.getLogger(__name__)
 
 NAME = "AI Agnostic Memory Layer"
-MOST = 40
-"""Calls of a tool that run at once; further ones wait."""
-
-Result = TypeVar("Result")
+MAX_CALLS = 40
+"""Calls of one tool that run at the same time; further ones wait."""
 
 
-class Threads:
-    """Runs what may wait for a disk in threads, at most `MOST` at once, so that no loop waits.
-
-    Args:
-        ready: returns when a call may begin.
-    """
-
-    _unlimited = anyio.CapacityLimiter(math.inf)
-
-    def __init__(self, ready: Callable[[], Awaitable[None]]) -> None:
-        self._ready = ready
-        self._turns = anyio.Semaphore(MOST, fast_acquire=True)
-
-    async def run(self, function: Callable[[], Result]) -> Result:
-        """Run a function in a thread; return or raise what it does.
-
-        A caller that is cancelled before its turn goes at once; later, only when the function has
-        returned, so that nothing goes on behind its back.
-        """
-        async with self._turns:
-            await self._ready()
-            return await anyio.to_thread.run_sync(function, limiter=self._unlimited)
-
-
-class Served:
+class RegisteredTool:
     """One tool as it is listed and called.
 
-    Args:
-        tool: what a toolset states.
-        ready: returns when a call may begin.
+    Attributes:
+        tool: the toolset's description of it.
+        listed: what clients see in the list of tools.
     """
 
-    def __init__(self, tool: Tool, ready: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, tool: Tool) -> None:
         self.tool = tool
         self._arguments = Arguments(tool)
         self._answers: TypeAdapter[Any] = TypeAdapter(tool.answer_type)
-        told = self._answers.json_schema()
-        levels = 2 if told["properties"].keys() == {"result"} else 1  # a list is wrapped in one
-        self._threads = Threads(ready)  # of its own: calls that wait for a lock hold no others up
+        answer_schema = self._answers.json_schema()
+        # Each tool has its own limit, so that calls that wait for a lock delay no other tool.
+        self._limiter = anyio.CapacityLimiter(MAX_CALLS)
         self.listed = types.Tool(
             name=tool.name,
             title=tool.title,
             description=tool.description,
             input_schema=self._arguments.schema,
-            output_schema=terse(told, told.get("$defs", {}), levels),
+            output_schema=plain_schema(
+                answer_schema, answer_schema.get("$defs", {}), (*NOT_SHOWN, "description")
+            ),
             annotations=types.ToolAnnotations(
                 read_only_hint=tool.read_only,
                 destructive_hint=tool.destructive,
@@ -98,287 +80,143 @@ class Served:
             ),
         )
 
-    async def call(self, given: Mapping[str, Any]) -> types.CallToolResult:
-        """Call it; the one place where exceptions become answers."""
+    async def call(self, arguments: Mapping[str, Any]) -> types.CallToolResult:
+        """Call the tool in a thread; every exception becomes an answer in the tool's shape."""
         try:
-            arguments = self._arguments.read(given)
-            answer = await self._threads.run(partial(self.tool.call, **arguments))
-            result = _result(answer)
+            call = partial(self.tool.call, **self._arguments.read(arguments))
+            result = make_result(await to_thread.run_sync(call, limiter=self._limiter))
             self._answers.validate_python(result.structured_content)
         except AiamlError as error:
-            return _result(self.tool.error_answer(error), failed=True)
+            return make_result(self.tool.error_answer(error), is_error=True)
         except Exception:
             log.exception("Tool %s crashed", self.tool.name)
-            return _result(self.tool.error_answer(None), failed=True)
+            return make_result(self.tool.error_answer(None), is_error=True)
         return result
 
 
-class Server(ProtocolServer[None]):
-    """An MCP server that answers every failure of a tool in that tool's own shape.
-
-    Only what some toolset has is announced: tools, resources, prompts, changes of resources.
-    """
+class Server(MCPServer[None]):
+    """A server for one client, with everything that its toolsets contain."""
 
     def __init__(self, toolsets: Sequence[Toolset]) -> None:
-        """Collect what there is to call, read and get.
-
-        Raises:
-            InvalidSetting: two toolsets have a tool, a resource or a prompt of the same name.
-        """
+        """Register the toolsets; their names do not collide."""
         self._toolsets = toolsets
-        tools = _unique("tool", ((each.name, each) for one in toolsets for each in one.tools))
-        self._tools = {name: Served(tool, self._room) for name, tool in tools.items()}
-        self._resources = _unique(
-            "resource", ((each.uri, each) for one in toolsets for each in one.resources)
-        )
-        self._prompts = _unique(
-            "prompt", ((each.name, each) for one in toolsets for each in one.prompts)
-        )
-        self._wire: Wire | None = None
-        self._threads = Threads(self._room)
-        self._subscribed: dict[str, list[Any]] = {}
-        self._announcing: set[asyncio.Task[None]] = set()
+        tools = [tool for toolset in toolsets for tool in toolset.tools]
+        resources = [resource for toolset in toolsets for resource in toolset.resources]
+        prompts = [prompt for toolset in toolsets for prompt in toolset.prompts]
         self._bus = InMemorySubscriptionBus()
+        is_subscribable = any(resource.subscribable for resource in resources)
+        briefs = "\n\n".join(toolset.brief for toolset in toolsets)
         super().__init__(
             NAME,
             title=NAME,
             version=__version__,
-            instructions=toolsets[0].instructions
-            if len(toolsets) == 1
-            else "\n\n".join(each.brief for each in toolsets),
-            lifespan=self._opened,
-            on_list_tools=self._list_tools,
-            on_call_tool=self._call_tool,
-            **self._handlers(),
+            instructions=briefs if len(toolsets) > 1 else toolsets[0].instructions,
+            lifespan=self._open_toolsets,
+            subscriptions=self._bus if is_subscribable else False,
         )
+        self.tools = {tool.name: RegisteredTool(tool) for tool in tools}
+        for resource in resources:
+            self._add_resource(resource)
+        for prompt in prompts:
+            self._add_prompt(prompt)
 
-    async def serve(self, wire: Wire, greeting: Greeting | None = None) -> int:
-        """Serve one client, which may have been answered its greeting; return the exit code."""
-        self._wire = wire
-        return await stdio.serve(self, wire, greeting)
+    def serve(self, reader: LineReader, writer: LineWriter, handled: Collection[object]) -> int:
+        """Serve the client of this process; return the exit code. See `stdio.serve`."""
+        return asyncio.run(stdio.serve(self._lowlevel_server, reader, writer, handled))
 
-    async def _room(self) -> None:
-        """Return when the client has read enough of the earlier answers."""
-        if self._wire:
-            await self._wire.room()
-
-    def _handlers(self) -> dict[str, Any]:
-        """Return a handler for each kind of request that some toolset has an answer to."""
-        handlers: dict[str, Any] = {}
-        if self._resources:
-            handlers["on_list_resources"] = self._list_resources
-            handlers["on_list_resource_templates"] = self._list_templates
-            handlers["on_read_resource"] = self._read_resource
-        if self._prompts:
-            handlers["on_list_prompts"] = self._list_prompts
-            handlers["on_get_prompt"] = self._get_prompt
-        if any(each.subscribable for each in self._resources.values()):
-            handlers["on_subscribe_resource"] = self._subscribe
-            handlers["on_unsubscribe_resource"] = self._unsubscribe
-            handlers["on_subscriptions_listen"] = ListenHandler(self._bus)
-        return handlers
-
-    def get_capabilities(self, *given: Any, **named: Any) -> types.ServerCapabilities:
-        """Say what there is. No list changes while the server runs; only resources can."""
-        found = super().get_capabilities(*given, **named)
-        if found.tools:
-            found.tools.list_changed = None
-        if found.prompts:
-            found.prompts.list_changed = None
-        if found.resources:
-            found.resources.list_changed = None
-            found.resources.subscribe = found.resources.subscribe or None
-        return found
+    async def converse(self, lines: AsyncIterator[bytes], writer: Any) -> None:
+        """Answer recorded lines. See `stdio.converse`."""
+        await stdio.converse(self._lowlevel_server, lines, writer)
 
     @asynccontextmanager
-    async def _opened(self, _: object) -> AsyncIterator[None]:
+    async def _open_toolsets(self, _server: MCPServer[None]) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()
 
-        def changed(uri: str) -> None:
-            loop.call_soon_threadsafe(self._announce, uri)
+        def on_change(uri: str) -> None:
+            asyncio.run_coroutine_threadsafe(self._bus.publish(ResourceUpdated(uri=uri)), loop)
 
         with ExitStack() as stack:
             for toolset in self._toolsets:
-                stack.enter_context(toolset.lifespan(changed))
+                stack.enter_context(toolset.lifespan(on_change))
             yield
 
     # --- tools ------------------------------------------------------------------------------------
 
-    async def _list_tools(self, _ctx: object, _params: object) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[each.listed for each in self._tools.values()])
+    async def list_tools(self) -> list[types.Tool]:
+        """Return all tools."""
+        return [tool.listed for tool in self.tools.values()]
 
-    async def _call_tool(
-        self, ctx: Any, params: types.CallToolRequestParams
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Any = None
     ) -> types.CallToolResult:
-        if params.name not in self._tools:
-            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:100]}")
-        if about := ctx.session.client_params:
-            current_client.set(about.client_info.name)
-        return await self._tools[params.name].call(params.arguments or {})
+        """Call a tool.
 
-    # --- resources --------------------------------------------------------------------------------
+        Raises:
+            MCPError: there is no such tool.
+        """
+        if name not in self.tools:
+            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {name[:100]}")
+        client = context.request_context.session.client_params if context else None
+        if client:
+            current_client.set(client.client_info.name)
+        return await self.tools[name].call(arguments)
 
-    async def _list_resources(self, _ctx: object, _params: object) -> types.ListResourcesResult:
-        resources = []
-        for each in self._resources.values():
-            if "{" not in each.uri:
-                resources.append(types.Resource(uri=each.uri, **_about(each)))
-                continue
-            for names in await self._threads.run(each.list_names):
-                uri = each.uri.format_map({name: quote(said, "") for name, said in names.items()})
-                about = {**_about(each), "name": " ".join((each.name, *names.values()))}
-                resources.append(types.Resource(uri=uri, **about))
-        return types.ListResourcesResult(resources=resources)
+    # --- resources and prompts --------------------------------------------------------------------
 
-    async def _list_templates(
-        self, _ctx: object, _params: object
-    ) -> types.ListResourceTemplatesResult:
-        return types.ListResourceTemplatesResult(
-            resource_templates=[
-                types.ResourceTemplate(uri_template=each.uri, **_about(each))
-                for each in self._resources.values()
-                if "{" in each.uri
-            ]
+    def _add_resource(self, resource: Resource) -> None:
+        register = self.resource(
+            resource.uri,
+            name=resource.name,
+            description=resource.description,
+            mime_type=resource.mime_type,
         )
+        register(_guard(resource.read, f"resource {resource.uri}"))
 
-    async def _read_resource(
-        self, _ctx: object, params: types.ReadResourceRequestParams
-    ) -> types.ReadResourceResult:
-        uri = str(params.uri)
-        resource, names = self._located(uri)
+    def _add_prompt(self, prompt: Prompt) -> None:
+        registered = SdkPrompt(
+            name=prompt.name,
+            title=prompt.title,
+            description=prompt.description,
+            arguments=[PromptArgument(**argument._asdict()) for argument in prompt.arguments],
+            fn=_guard(prompt.text, f"prompt {prompt.name}"),
+            context_kwarg=None,
+        )
+        self.add_prompt(registered)
+
+
+def _guard(function: Callable[..., str], name: str) -> Callable[..., str]:
+    """Return a function that says what failed, without the text of unexpected exceptions."""
+
+    @wraps(function)
+    def call(**arguments: str) -> str:
         try:
-            text = await self._threads.run(partial(resource.read, **names))
-        except LookupError as error:
-            raise _missing_resource(uri) from error
+            return replace_surrogates(function(**arguments))
+        except LookupError:
+            raise MCPError(types.INVALID_PARAMS, f"there is no such {name}") from None
+        except AiamlError as error:
+            raise MCPError(types.INTERNAL_ERROR, str(error)) from error
         except Exception as error:
-            raise _refused(f"Resource {uri}", error) from error
-        contents = types.TextResourceContents(
-            uri=uri, text=replace_surrogates(text), mime_type=resource.mime_type
-        )
-        return types.ReadResourceResult(contents=[contents])
+            log.exception("The %s crashed", name)
+            raise MCPError(types.INTERNAL_ERROR, INTERNAL_ERROR) from error
 
-    def _located(self, uri: str) -> tuple[Resource, dict[str, str]]:
-        for each in self._resources.values():
-            # Each `{name}` is one part of a path.
-            pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", re.escape(each.uri))
-            if match := re.fullmatch(pattern, uri):
-                return each, {name: unquote(part) for name, part in match.groupdict().items()}
-        raise _missing_resource(uri)
-
-    async def _subscribe(self, ctx: Any, params: types.SubscribeRequestParams) -> types.EmptyResult:
-        self._located(str(params.uri))
-        sessions = self._subscribed.setdefault(str(params.uri), [])
-        if ctx.session not in sessions:
-            sessions.append(ctx.session)
-        return types.EmptyResult()
-
-    async def _unsubscribe(
-        self, _ctx: object, params: types.UnsubscribeRequestParams
-    ) -> types.EmptyResult:
-        self._subscribed.pop(str(params.uri), None)
-        return types.EmptyResult()
-
-    def _announce(self, uri: str) -> None:
-        task = asyncio.create_task(self._tell(uri))
-        self._announcing.add(task)
-        task.add_done_callback(self._announcing.discard)
-
-    async def _tell(self, uri: str) -> None:
-        """Announce a change, as the protocol has it since 2026-07-28 and as it was before."""
-        await self._bus.publish(ResourceUpdated(uri=uri))
-        for session in self._subscribed.get(uri, ()):
-            await session.send_resource_updated(uri)
-
-    # --- prompts ----------------------------------------------------------------------------------
-
-    async def _list_prompts(self, _ctx: object, _params: object) -> types.ListPromptsResult:
-        return types.ListPromptsResult(
-            prompts=[
-                types.Prompt(
-                    name=each.name,
-                    title=each.title,
-                    description=each.description,
-                    arguments=[types.PromptArgument(**one._asdict()) for one in each.arguments],
-                )
-                for each in self._prompts.values()
-            ]
-        )
-
-    async def _get_prompt(
-        self, _ctx: object, params: types.GetPromptRequestParams
-    ) -> types.GetPromptResult:
-        if params.name not in self._prompts:
-            raise MCPError(types.INVALID_PARAMS, f"there is no prompt {params.name!r}")
-        prompt = self._prompts[params.name]
-        told = params.arguments or {}
-        required = [each.name for each in prompt.arguments if each.required]
-        if absent := [name for name in required if name not in told]:
-            raise MCPError(types.INVALID_PARAMS, f"{prompt.name} needs {', '.join(absent)}")
-        given = {each.name: told[each.name] for each in prompt.arguments if each.name in told}
-        try:
-            text = await self._threads.run(partial(prompt.text, **given))
-        except Exception as error:
-            raise _refused(f"Prompt {prompt.name}", error) from error
-        content = types.TextContent(type="text", text=replace_surrogates(text))
-        message = types.PromptMessage(role="user", content=content)
-        return types.GetPromptResult(description=prompt.description, messages=[message])
+    return call
 
 
-# --- collecting -----------------------------------------------------------------------------------
+def make_result(value: Any, *, is_error: bool = False) -> types.CallToolResult:
+    """Return a JSON value as one text block, and as structured content.
 
-
-def _unique(kind: str, named: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, each in named:
-        if name in found:
-            raise InvalidSetting(
-                "--toolset", f"names toolsets that both have the {kind} {name}; serve them apart"
-            )
-        found[name] = each
-    return found
-
-
-# --- answers --------------------------------------------------------------------------------------
-
-
-def _about(each: Resource) -> dict[str, Any]:
-    return {"name": each.name, "description": each.description, "mime_type": each.mime_type}
-
-
-def _result(value: Any, *, failed: bool = False) -> types.CallToolResult:
-    """Wrap a JSON value: a block of text, and the same value as structured content.
-
-    A list becomes `{"result": [...]}` there, because the protocol before 2026-07-28 wants an
-    object and clients know this one. Notes follow in blocks of their own.
+    There, a list becomes `{"result": [...]}`, because protocols before 2026-07-28 want an object.
+    Notes follow in further text blocks.
     """
     value, notes = value if isinstance(value, Answer) else (value, ())
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     try:
         text.encode()
-    except UnicodeEncodeError:
+    except UnicodeEncodeError:  # half a surrogate pair, such as from a file name
         text = replace_surrogates(text)
         value = json.loads(text)
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=each) for each in (text, *notes)],
+        content=[types.TextContent(type="text", text=block) for block in (text, *notes)],
         structured_content=value if isinstance(value, dict) else {"result": value},
-        is_error=failed,
+        is_error=is_error,
     )
-
-
-def _missing_resource(uri: str) -> MCPError:
-    return MCPError(types.INVALID_PARAMS, f"there is no resource {uri}", {"uri": uri})
-
-
-def _refused(what: str, error: Exception) -> MCPError:
-    if isinstance(error, AiamlError):
-        return MCPError(types.INTERNAL_ERROR, str(error))
-    log.error("%s crashed", what, exc_info=error)
-    return MCPError(types.INTERNAL_ERROR, INTERNAL_ERROR)
-
-
-# --- running --------------------------------------------------------------------------------------
-
-
-def run(server: Server, wire: Wire, greeting: Greeting | None = None) -> int:
-    """Serve until the client leaves or a signal asks to end; return the exit code."""
-    return asyncio.run(server.serve(wire, greeting))

@@ -11,11 +11,11 @@ from typing_extensions import TypedDict
 from aiaml_server.bank import MemoryBank
 from aiaml_server.errors import AiamlError, InvalidInput
 from aiaml_server.format.memory import WANTED as REMEMBER_RULES
-from aiaml_server.format.memory import Memory
 from aiaml_server.format.scorer import WANTED as KEYWORDS_RULE
 from aiaml_server.format.scorer import clean
 from aiaml_server.settings import Settings
-from aiaml_server.toolset import INTERNAL_ERROR, Answer, Tool, Toolset
+from aiaml_server.storage.activity import note_asked, note_stored
+from aiaml_server.toolset import INTERNAL_ERROR, Answer, Tool, Toolset, current_client
 
 # --- shapes -----------------------------------------------------------------------------------
 
@@ -104,7 +104,8 @@ not worth it. Passwords, keys and what the person would not want written down do
 
 When: as soon as a fact is clear that will still matter in another conversation; an end of this \
 one may not come. Where it may be known or has changed, `think` first and `recall` what fits, then \
-store what is new: memories are not changed by later ones, so say what it corrects.
+store what is new: memories are not changed by later ones, so say what it corrects. \
+End a correction with "Replaces ID.", naming the memory that it replaces.
 
 Content: one fact that names its subject in words ("Marco's dog Max is allergic to chicken" \
 rather than "he is allergic to it"), clear without this conversation: everybody by name who was \
@@ -171,6 +172,7 @@ def toolset(settings: Settings) -> Toolset:
     """Return the three tools of the specification, on the memories of `settings.base`."""
     bank = MemoryBank(settings)
     tools = MemoryTools(bank)
+    reading: Any = {"read_only": True, "idempotent": True, "ignores_unknown": True}
     return Toolset(
         instructions=INSTRUCTIONS,
         brief=BRIEF,
@@ -193,9 +195,7 @@ def toolset(settings: Settings) -> Toolset:
                 Matches,
                 {"keywords": KEYWORDS_RULE},
                 not_searched,
-                read_only=True,
-                idempotent=True,
-                ignores_unknown=True,
+                **reading,
             ),
             Tool(
                 "recall",
@@ -205,22 +205,25 @@ def toolset(settings: Settings) -> Toolset:
                 Memories,
                 {"memory_ids": MEMORY_IDS_RULE},
                 not_recalled,
-                read_only=True,
-                idempotent=True,
-                ignores_unknown=True,
+                **reading,
             ),
         ),
         lifespan=lambda _changed: bank.opened(),
     )
 
 
-_KEPT_OUT = (
+KEPT_LOCAL = (
     "Stored and found as usual, but kept out of git and off other machines, because it seems to "
     "hold {secret}."
 )
-MOST_RECALLED = 8 * 1024 * 1024  # bytes of memories in one answer; one id is always answered
-MOST_IDS = 1_000  # in one call, as of keywords; a repeated one counts once
-_FEW, _MANY = 8, 64  # ids looked up together; memory is needed for all that they bring
+MAX_RECALLED_BYTES = 8 * 1024 * 1024
+"""Bytes of memories in one answer, after which no further one is added."""
+MAX_IDS = 1_000
+"""Ids in one call; a repeated one counts once."""
+TOO_MUCH = (
+    "Memory with ID {id} not given: the others take the 8 MiB that an answer may have; "
+    "ask for it alone"
+)
 
 
 class MemoryTools:
@@ -262,9 +265,10 @@ class MemoryTools:
     ) -> Answer:
         """Store a memory; see `REMEMBER`."""
         memory = self._bank.remember(agent, user, topics, content)
+        note_stored(self._bank.base, current_client.get())
         message = f"Memory stored successfully with ID: {memory.id}"
         secret = self._bank.secret_in(memory)
-        notes = [_KEPT_OUT.format(secret=secret)] if secret else []
+        notes = [KEPT_LOCAL.format(secret=secret)] if secret else []
         return Answer({"memory_id": memory.id, "message": message}, notes)
 
     def think(
@@ -281,6 +285,7 @@ class MemoryTools:
         """Find memories; see `THINK`."""
         if not clean(keywords):
             raise InvalidInput("keywords", f"must be {KEYWORDS_RULE}")
+        note_asked(self._bank.base, current_client.get())
         hits = self._bank.think(keywords)
         return [
             {
@@ -303,41 +308,23 @@ class MemoryTools:
         ],
     ) -> list[Whole | NotFound]:
         """Return memories; see `RECALL`."""
+        ids = list(dict.fromkeys(memory_ids))
+        if len(ids) > MAX_IDS:
+            limit = f"with at most {MAX_IDS:,} in one call"
+            raise InvalidInput("memory_ids", f"must be {MEMORY_IDS_RULE}, {limit}")
         entries: list[Whole | NotFound] = []
-        rest = list(dict.fromkeys(memory_ids))
-        if len(rest) > MOST_IDS:
-            most = f"with at most {MOST_IDS:,} in one call"
-            raise InvalidInput("memory_ids", f"must be {MEMORY_IDS_RULE}, {most}")
-        room = MOST_RECALLED
-        some = _FEW
-        while rest and room > 0:
-            batch, rest = rest[:some], rest[some:]
-            for memory_id, memories in self._bank.recall(batch).items():
-                size = sum(map(_size, memories))
-                if size > room and room < MOST_RECALLED:
-                    entries.append(_too_much(memory_id))
-                    continue
-                room -= size
-                entries += [cast(Whole, each.fields()) for each in memories]
-                if not memories:
-                    error = f"Memory with ID {memory_id} not found"
-                    entries.append({"id": memory_id, "error": error})
-            if MOST_RECALLED - room < MOST_RECALLED // 8:
-                some = min(2 * some, _MANY)
-        return [*entries, *map(_too_much, rest)]
-
-
-def _size(memory: Memory) -> int:
-    """Return about how many bytes a memory takes in an answer."""
-    return sum(len(text.encode()) for text in (memory.content, *memory.topics)) + 1000
-
-
-def _too_much(memory_id: str) -> NotFound:
-    found = f"the others take the {MOST_RECALLED // 1024 // 1024} MiB that an answer may have"
-    return {
-        "id": memory_id,
-        "error": f"Memory with ID {memory_id} not given: {found}; ask for it alone",
-    }
+        room = MAX_RECALLED_BYTES
+        for memory_id in ids:
+            if room <= 0:
+                entries.append({"id": memory_id, "error": TOO_MUCH.format(id=memory_id)})
+                continue
+            memories = self._bank.recall([memory_id])[memory_id]
+            room -= sum(len(memory.content.encode()) for memory in memories)
+            entries += [cast(Whole, memory.fields()) for memory in memories]
+            if not memories:
+                error = f"Memory with ID {memory_id} not found"
+                entries.append({"id": memory_id, "error": error})
+        return entries
 
 
 def not_stored(error: AiamlError | None) -> dict[str, str]:

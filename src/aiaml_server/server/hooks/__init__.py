@@ -1,1 +1,1 @@
-"""What hosts start at a prompt and at a session's start, so that memory comes by itself."""
+"""The program that AI clients start at events, so that memories appear without being asked for."""

@@ -1,100 +1,89 @@
-"""What hosts say to a hook, and how they want to be answered: docs/hooks.md has the sources."""
+"""What each host passes to a hook, and the form in which it takes the answer.
+
+`docs/hooks.md` has the sources of this table.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
-EVENTS = {
-    "SessionStart": "session_start",
-    "sessionStart": "session_start",
-    "UserPromptSubmit": "prompt",
-    "BeforeAgent": "prompt",
-    "PreToolUse": "before_edit",
-    "PostToolUse": "after_edit",
-}
-"""What hosts call the events that we know. Claude Code, Codex and Copilot CLI have the same names;
-`BeforeAgent` is Gemini's, `sessionStart` is Cursor's."""
+from aiaml_server.toolset import HookInput
 
-_TOLD = re.compile(r"\A<hook_context>[^<]*</hook_context>\s*")
-"""What Gemini CLI puts before the first prompt, as if a person had typed it: what a start told."""
-
-PLAIN = ("copilot", "opencode")
-"""Hosts that say by our own option which they are, and are answered in one way at all events."""
+_GEMINI_PREFIX = re.compile(r"\A<hook_context>[^<]*</hook_context>\s*")
+"""Gemini CLI repeats the answer of a session's start in front of the first prompt."""
 
 
-class Said(NamedTuple):
-    """What a host says.
+class Host(NamedTuple):
+    """How a host differs from the others.
 
     Attributes:
-        name: the event, as the host calls it.
-        event: one of `toolset.HOOK_EVENTS`.
-        place: the directory in which the host works.
-        prompt: what the person typed.
-        file: the file that is edited; empty where none is.
-        host: which it is, where our own option says so.
+        directory: the key of the working directory.
+        session_id: the key of the session.
+        is_flat: whether the answer is `additional_context` alone.
     """
 
-    name: str
-    event: str
-    place: str
-    prompt: str
-    file: str = ""
-    host: str = ""
-
-    @classmethod
-    def parsed(cls, data: bytes, host: str = "") -> Said | None:
-        """Read what a host says; None where it is nothing that we know."""
-        try:
-            said = json.loads(data)
-        except (ValueError, RecursionError):
-            return None
-        name = said.get("hook_event_name") if isinstance(said, dict) else None
-        if not isinstance(name, str) or name not in EVENTS:
-            return None
-        given = said.get("tool_input")
-        return cls(
-            name,
-            EVENTS[name],
-            _place(said),
-            _TOLD.sub("", _text(said, "prompt"), count=1),
-            _text(given, "file_path") if isinstance(given, dict) else "",
-            host,
-        )
-
-    def answer(self, text: str) -> bytes:
-        """Say a text to the agent, in the way of its host."""
-        answer: dict[str, Any]
-        if self.host in PLAIN:
-            answer = {"additionalContext": text}
-        elif self.name == "sessionStart":
-            answer = {"additional_context": text}
-        else:
-            told = {"hookEventName": self.name, "additionalContext": text}
-            answer = {"hookSpecificOutput": told}
-        return json.dumps(answer).encode() + b"\n"
+    directory: str = "cwd"
+    session_id: str = "session_id"
+    is_flat: bool = False
 
 
-def _text(said: Mapping[str, Any], name: str) -> str:
-    value = said.get(name)
+HOSTS = {
+    "claude-code": Host(),
+    "codex": Host(),
+    "gemini": Host(),
+    "cursor": Host("workspace_roots", "conversation_id", is_flat=True),
+}
+
+
+def parse_input(data: bytes, host: Host, event: str) -> HookInput:
+    """Return what a host passes; what it does not say, or says in another type, is empty.
+
+    Args:
+        data: the JSON object from standard input.
+        host: the host.
+        event: one of `toolset.HOOK_EVENTS`.
+
+    Raises:
+        ValueError: it is no JSON.
+        AttributeError: it is no object.
+    """
+    given = json.loads(data)
+    tool_input = given.get("tool_input") or {}
+    return HookInput(
+        event,
+        directory=_text(given.get(host.directory)),
+        session_id=_text(given.get(host.session_id)),
+        prompt=_GEMINI_PREFIX.sub("", _text(given.get("prompt"))),
+        path=_text(tool_input.get("file_path")),
+        tool_name=_text(given.get("tool_name")),
+        tool_input=json.dumps(tool_input) if tool_input else "",
+        tool_output=_output(given),
+        transcript_path=_text(given.get("transcript_path")),
+    )
+
+
+def format_answer(text: str, host: Host, data: bytes) -> bytes:
+    """Return the answer that gives a text to the agent; `data` is the host's input."""
+    answer: dict[str, Any] = {"additional_context": text}
+    if not host.is_flat:
+        name = json.loads(data).get("hook_event_name")
+        output = {"hookEventName": name, "additionalContext": text}
+        answer = {"hookSpecificOutput": output}
+    return json.dumps(answer).encode() + b"\n"
+
+
+def _output(given: Mapping[str, Any]) -> str:
+    """Return what a tool printed, errors first, or the error it failed with."""
+    response = given.get("tool_response")
+    if isinstance(response, dict):
+        return "\n".join(filter(None, (_text(response.get(key)) for key in ("stderr", "stdout"))))
+    return _text(response) or _text(given.get("error"))
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list) and value:
+        value = value[0]
     return value if isinstance(value, str) else ""
-
-
-def _place(said: Mapping[str, Any]) -> str:
-    roots = said.get("workspace_roots")
-    first = roots[0] if isinstance(roots, list) and roots else None
-    return first if isinstance(first, str) else _text(said, "cwd")
-
-
-def project(place: str) -> str:
-    """Return the name of the repository that a directory is in, or else its own; empty for none."""
-    path = Path(place)
-    if not place or not path.is_absolute():
-        return ""
-    for each in (path, *path.parents):
-        if (each / ".git").exists():
-            return each.name
-    return path.name

@@ -9,4 +9,8 @@ MANIFEST = Manifest(
     tools=("remember", "think", "recall"),
     settings=SETTINGS,
     build="aiaml_server.server.tools:build",
+    hooks={
+        "session_start": "aiaml_server.server.hooks.memories:session_start",
+        "prompt": "aiaml_server.server.hooks.memories:prompt",
+    },
 )
