@@ -204,7 +204,7 @@ def test_events_of_other_toolsets_are_answered(tmp_path: Path) -> None:
     }  # fmt: skip
     answer = run("claude-code", "before_edit", given, "--toolset", "citations")
     text = answer["hookSpecificOutput"]["additionalContext"]
-    assert text.startswith("Memories kept by AIAML (citations).") and "Five is enough." in text
+    assert text.startswith("Memories kept by AIAML (citations).") and "(Limits)" in text
 
 
 HANGING = """

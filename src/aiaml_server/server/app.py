@@ -6,6 +6,7 @@ of the time, is imported after the cached handshake is in place.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import logging
 import os
@@ -87,10 +88,14 @@ def configure_log(level: str) -> Callable[[], None]:
 
     logging.raiseExceptions = False
     records: Queue[logging.LogRecord] = Queue(_MAX_LOG_RECORDS)
-    stream = logging.StreamHandler(sys.stderr)
-    stream.setFormatter(LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    # A stream of its own: Python waits for its locks on sys.stderr and on handlers when it ends.
+    target = 2 if sys.stderr else os.devnull
+    stream = open(target, "w", encoding="utf-8", closefd=target != 2)  # noqa: SIM115 (for good)
+    atexit.unregister(logging.shutdown)
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=level, handlers=[QueueHandler(records)])
-    QueueListener(records, stream).start()
+    QueueListener(records, handler).start()
 
     def flush() -> None:
         with records.all_tasks_done:
