@@ -69,7 +69,7 @@ def test_each_command(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("search zebra", 1, ""),
         ("get mem-none", 1, "there is no memory mem-none"),
         (f"delete {memory_id}", 2, "--yes deletes"),
-        ("save x --link nowhere", 2, "missing or wrong"),
+        ("save x --link nowhere", 2, "type must be one of"),
         ("nonsense", 2, "invalid choice"),
         ("--repo /nowhere list", 2, "usage"),
     ):

@@ -297,6 +297,7 @@ class MemoryService:
         if tags is not None:
             fields["tags"] = tuple(dict.fromkeys(map(replace_surrogates, tags)))
         if links is not None:
+            _check_link_types([link.type for link in links])
             fields["links"] = tuple(dict.fromkeys(links))
         if citations is not None:
             tree = SourceTree(self.root)
@@ -433,16 +434,25 @@ class MemoryService:
             order: `bfs` or `dfs`.
 
         Raises:
+            InvalidInput: there is no such type or order.
             NotFound, MalformedMemory, DiskError: the first memory cannot be read.
         """
         memories = {root_id: self.store.get(root_id), **self.store.scan().memories}
         depth = min(max_depth, self.config.max_depth)
         types = LINK_TYPES if link_types is None else link_types
+        _check_link_types(types)
+        if order not in graph.ORDERS:
+            raise InvalidInput("order: must be bfs or dfs")
         return graph.traverse(memories, root_id, depth, types, order)
 
     def find_related(self, memory_id: str) -> list[graph.Edge]:
         """Return the links that lead to a memory."""
         return graph.find_related(memory_id, self.store.scan().memories.values())
+
+
+def _check_link_types(types: Sequence[str]) -> None:
+    if not set(types) <= set(LINK_TYPES):
+        raise InvalidInput(f"links: their type must be one of {', '.join(LINK_TYPES)}")
 
 
 def _clean(field: str, text: str) -> str:

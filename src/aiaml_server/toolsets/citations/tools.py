@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, with_config
 from typing_extensions import NotRequired, TypedDict
@@ -12,7 +12,7 @@ from typing_extensions import NotRequired, TypedDict
 from aiaml_server.toolset import Answer, Toolset
 from aiaml_server.toolsets.answering import Failure, as_number, tool
 from aiaml_server.toolsets.citations import answers
-from aiaml_server.toolsets.citations.models import Citation, Link
+from aiaml_server.toolsets.citations.models import LINK_TYPES, Citation, Link
 from aiaml_server.toolsets.citations.service import MemoryService, find_repository
 
 INSTRUCTIONS = """\
@@ -74,7 +74,7 @@ class CitationInput(TypedDict):
 class LinkInput(TypedDict):
     """An edge to another memory."""
 
-    type: Literal["related", "supersedes", "blocks", "references"]
+    type: Annotated[str, Field(json_schema_extra={"enum": list(LINK_TYPES)})]
     target: str
 
 
@@ -161,7 +161,6 @@ class SyncAnswer(Failure, total=False):
 
 Id = Annotated[str, _argument("The memory's id.", "mem-prices-are-in-cents-1a2b3c4d")]
 Tags = Annotated[_Texts | None, _argument("Only memories with all of these tags.", ["billing"])]
-LinkType = Literal["related", "supersedes", "blocks", "references"]
 
 
 RULES = {
@@ -357,10 +356,10 @@ class CitationTools:
             int, _argument("The largest distance; usually at most 5.", 2, strict=True, ge=0)
         ] = 3,
         link_types: Annotated[
-            list[LinkType] | None, _argument("Only these types of links.", ["supersedes"])
+            _Texts | None, _argument("Only these types of links.", ["supersedes"])
         ] = None,
         order: Annotated[
-            Literal["bfs", "dfs"], _argument("Level by level, or each branch first.", "dfs")
+            str, _argument("bfs: level by level; dfs: each branch first.", "dfs")
         ] = "bfs",
     ) -> Any:
         """Walk along the links from one memory and return what is reached as nodes and edges.
