@@ -26,6 +26,7 @@ from aiaml_server.format.scorer import MAX_KEYWORD, Found, clean, every_hit, ran
 from aiaml_server.index import Counts, Index, delete_index, index_file
 from aiaml_server.index import index as index_module
 from aiaml_server.storage.store import Store
+from waiting import wait_until
 
 NOTE = Memory("a1b2c3d4", "2026-01-01T00:00:00+00:00", "claude", "marco", ("food",), "soup")
 
@@ -382,6 +383,7 @@ def test_lists_and_counts(base: Path, index: Index) -> None:
 def test_verify_names_a_difference(base: Path, index: Index) -> None:
     """Of an index that somebody has changed."""
     write(base, "a.md", "soup of the day")
+    wait_until(lambda: bool((stamp := Store(base).stamp("a.md")) and stamp.settled))
     assert index.verify() == ""
     with sqlite3.connect(index_file(base)) as changed:
         changed.execute("UPDATE terms SET term = 'stew' WHERE term = 'soup'")
