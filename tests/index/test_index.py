@@ -322,6 +322,7 @@ def test_a_file_that_cannot_be_used_does_not_keep_answers_back(base: Path, tmp_p
         other = sqlite3.connect(index_file(base), isolation_level=None)
         other.execute("BEGIN EXCLUSIVE")
         assert found_names(index, "soup") == ["a.md"]
+        assert len(index.dated()) == 1
         assert "database is locked" in index.problem
         other.close()
     with pytest.MonkeyPatch.context() as patch, closing(Index(Store(base))) as index:

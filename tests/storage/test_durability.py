@@ -234,6 +234,7 @@ def assert_whole(base: Path, acknowledged: set[str]) -> None:
 def test_a_kill_at_any_moment_loses_nothing_acknowledged(tmp_path: Path) -> None:
     """Forty kills, some milliseconds into four threads' writing: no loss, nothing torn."""
     acknowledged: set[str] = set()
+    kills = random.Random(7)
     for number in range(40):
         with bank_process(str(tmp_path), "4", "10000") as bank:
             assert bank.stdin
@@ -241,7 +242,7 @@ def test_a_kill_at_any_moment_loses_nothing_acknowledged(tmp_path: Path) -> None
             bank.stdin.write("go\n")
             bank.stdin.flush()
             lines = [bank.stdout.readline()] if number % 2 else []  # or perhaps none in time
-            time.sleep(random.uniform(0.001, 0.030))
+            time.sleep(kills.uniform(0.001, 0.030))
             bank.kill()
             lines += [line for line in bank.stdout if line.endswith("\n")]
         acknowledged |= {json.loads(line)["id"] for line in lines}

@@ -37,8 +37,8 @@ RESCAN_SECONDS = 5.0
 BACKGROUND_FILES = 5_000  # new ones, from which a server answers by a scan meanwhile
 
 _BATCH = 2_000  # files
-_BACKGROUND_BATCH = 250
-_PAUSE_SECONDS = 0.02  # between two batches in the background, in which a question has its turn
+_BACKGROUND_BATCH = 500
+_PAUSE_SECONDS = 0.1  # between two batches in the background, in which a question has its turn
 _SAMPLES = 10  # questions that `verify` compares
 _FIRST = slice(MAX_HITS)
 
@@ -123,8 +123,10 @@ class Index:
 
     def ids(self, prefix: str) -> list[str]:
         """Return the ids that begin with a text."""
-        is_prefix = "instr(memory_id, json_extract(?, '$[0]')) = 1"
-        statement = f"SELECT DISTINCT memory_id FROM files WHERE {is_prefix} ORDER BY 1"
+        statement = (
+            "SELECT DISTINCT memory_id FROM files"
+            " WHERE instr(memory_id, json_extract(?, '$[0]')) = 1 ORDER BY memory_id"
+        )
         return [memory_id for (memory_id,) in self._rows(statement, listed([prefix]))]
 
     def dated(self, wanted: Filter | None = None) -> list[tuple[int | None, str]]:
@@ -188,6 +190,8 @@ class Index:
                         # What a damaged file holds can make any statement on it fail.
                         if self._in_memory:
                             raise
+                        if scan and "locked" in str(error):  # another process makes the index
+                            return scan()
                         self._recover(error)
         finally:
             self._store.tell()  # others do not wait for the log
