@@ -453,10 +453,7 @@ def test_directories_that_exist_keep_their_modes(tmp_path: Path) -> None:
     assert [mode(path) for path in (base, base / "files")] == [0o755, 0o2750]
 
 
-CHANGES = {
-    "edit": "Store(path.parent.parent).replace(path.name, 'old', 'new')",
-    "join": "bring(path.parent, [Change(path, object_name(b'old', b''), b'new')])",
-}
+EDIT = "Store(path.parent.parent).replace(path.name, 'old', 'new')"
 
 
 def with_failing_disk(path: Path, change: str, *where: str) -> int:
@@ -469,7 +466,6 @@ def with_failing_disk(path: Path, change: str, *where: str) -> int:
     """
     script = (
         "import sys; from pathlib import Path; from aiaml_server.storage.store import Store; "
-        "from aiaml_server.sync.worktree import Change, bring, object_name; "
         f"path = Path(sys.argv[1]); {change}"
     )
     faults = ["-e", "trace=fsync", "-e", "inject=fsync:error=EIO:when=1", *where]
@@ -487,12 +483,11 @@ def old(tmp_path: Path) -> Path:
 
 
 @strace.needed
-@pytest.mark.parametrize("way", CHANGES)
 @pytest.mark.parametrize("which", ["file", "directory"])
-def test_a_failing_change_loses_no_version(old: Path, way: str, which: str) -> None:
+def test_a_failing_change_loses_no_version(old: Path, which: str) -> None:
     """When the disk fails in the middle, the file holds what it held, or what it was to hold."""
     where = ["-P", str(old.parent)] if which == "directory" else []
-    assert with_failing_disk(old, CHANGES[way], *where) == 1  # the fault was met
+    assert with_failing_disk(old, EDIT, *where) == 1  # the fault was met
     assert old.read_text(encoding="utf-8") == ("old" if which == "file" else "new")
 
 
@@ -502,23 +497,3 @@ def test_a_deletion_is_durable_before_it_is_acknowledged(old: Path) -> None:
     change = "Store(path.parent.parent).replace(path.name, 'old', None)"
     assert with_failing_disk(old, change, "-P", str(old.parent)) == 1
     assert not old.exists()
-
-
-BRING = """
-import sys
-from pathlib import Path
-from aiaml_server.sync.worktree import Change, bring
-directory = Path(sys.argv[1])
-bring(directory, [Change(directory / f"{each}.md", None, b"text") for each in range(40)])
-"""
-
-
-@strace.needed
-def test_a_disk_that_fails_leaves_nothing_of_what_arrived(tmp_path: Path) -> None:
-    """Not one name, and no temporary file."""
-    (tmp_path / "files").mkdir()
-    faults = ["-e", "trace=fsync", "-e", "inject=fsync:error=EIO:when=2"]
-    command = strace.following(tmp_path / "log", *faults)
-    words = [*command, sys.executable, "-c", BRING, str(tmp_path / "files")]
-    assert subprocess.run(words, check=False).returncode == 1
-    assert list((tmp_path / "files").iterdir()) == []
