@@ -151,6 +151,6 @@ class Web:
         return answer.json()
 
 
-def one(name: str) -> str:
+def path_of(name: str) -> str:
     """Return the path of one memory."""
     return f"/api/memories/{quote(name, safe='')}"

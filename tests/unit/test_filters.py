@@ -95,10 +95,9 @@ def test_a_field_that_cannot_be_is_named(question: str) -> None:
 
 
 TOLD = {
-    "src/aiaml_server/web/static/query.js": r"FIELD = (.*);",
-    "src/aiaml_server/web/static/index.html": r"A search takes words, (.*)</p>",
+    "src/aiaml_server/web/static/index.html": r"Words, (.*?) with a value",
     "docs/search.md": r"(?m)^\| (.*?) \|",
-    "docs/web.md": r"(?s)The search takes the language of (.*?)A finished field",
+    "docs/web.md": r"(?s)`\"several words\"`, and(.*?)with a value",
     "src/aiaml_server/cli/show.py": r"(?s)A word such as (.*?) is a filter",
 }
 

@@ -29,6 +29,6 @@ def web(port: int | None, no_browser: bool, idle: float) -> int:
       aiaml web
       aiaml web --no-browser --port 8123
     """
-    from aiaml_server.web.service import serve  # noqa: PLC0415 (starlette and uvicorn: 0.3 s)
+    from aiaml_server.web.app import serve  # noqa: PLC0415 (starlette and uvicorn: 0.3 s)
 
     return serve(settings(), port, browser=not no_browser, idle=idle * 60)

@@ -1,153 +1,256 @@
-"""What the page asks for, as JSON."""
+"""What the page asks for, as JSON, and what it changes."""
 
 from __future__ import annotations
 
+import os
+import re
 from contextlib import suppress
-from dataclasses import asdict
 from itertools import islice
-from typing import Any
 
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
-from aiaml_server.errors import AiamlError, MalformedFile
-from aiaml_server.format.memory import parse, usual_user
-from aiaml_server.format.scorer import Hit, fields
-from aiaml_server.index import Answer
-from aiaml_server.sync import current_status, sync_once
-from aiaml_server.web.asked import number, question
-from aiaml_server.web.changes import MOST_STREAMS, Streams
-from aiaml_server.web.choice import Choice
-from aiaml_server.web.overview import overview
-from aiaml_server.web.pages import Json
-from aiaml_server.web.past import LATELY
-from aiaml_server.web.places import File, Place, memories
-from aiaml_server.web.shown import excerpt, head, title, version_of, whole
+from aiaml_server.bank import MemoryBank
+from aiaml_server.errors import FileChanged, InvalidInput, MalformedFile
+from aiaml_server.format.filters import Filter, words
+from aiaml_server.format.memory import parse
+from aiaml_server.index import Question
+from aiaml_server.related import replaced_memories, similar_memories
+from aiaml_server.settings import Settings
+from aiaml_server.storage.store import SUFFIX
+from aiaml_server.sync import History, Version, current_status
+from aiaml_server.web.serialize import (
+    Json,
+    bars,
+    hit,
+    summary,
+    sync_state,
+    sync_warnings,
+    version_of,
+    version_summary,
+    version_whole,
+    whole,
+)
 
-PAGE = 50  # memories
-TITLES = 8  # of what is chosen as a whole
+PAGE_SIZE = 50  # memories
+MAX_QUESTION = 1000  # characters
+MAX_TOPICS = 40  # that are offered as filters
+MAX_VERSIONS = 200
+MAX_FORGOTTEN = 50
+_COMMIT_SECONDS = 2.0  # to wait for another process that syncs
 
 
 class Api:
-    """The page's questions, answered from the memory directory."""
+    """The page's view of one memory directory."""
 
-    def __init__(self, place: Place, choice: Choice, streams: Streams) -> None:
-        self._place = place
-        self._choice = choice
-        self._streams = streams
+    def __init__(self, bank: MemoryBank, settings: Settings) -> None:
+        self._bank = bank
+        self._settings = settings
 
     def routes(self) -> list[Route]:
-        """Return where each question is asked."""
+        """Return all routes. Changes must name the version that they change, by `If-Match`."""
+        one = "/api/memories/{name}"
         return [
-            Route("/api/memories", self._memories, methods=["GET"]),
-            Route("/api/memories/{name:path}/history", self._versions, methods=["GET"]),
-            Route("/api/memories/{name:path}", self._memory, methods=["GET"]),
-            Route("/api/chosen", self._chosen, methods=["GET"]),
-            Route("/api/overview", self._overview, methods=["GET"]),
-            Route("/api/lately", self._lately, methods=["GET"]),
-            Route("/api/forgotten", self._forgotten, methods=["GET"]),
             Route("/api/status", self._status, methods=["GET"]),
-            Route("/api/sync", self._sync, methods=["POST"]),
-            Route("/api/events", self._events, methods=["GET"]),
+            Route("/api/memories", self._search, methods=["GET"]),
+            Route("/api/forgotten", self._forgotten, methods=["GET"]),
+            Route(one, self._read, methods=["GET"]),
+            Route(one, self._edit, methods=["PUT"]),
+            Route(one, self._forget, methods=["DELETE"]),
+            Route(f"{one}/restore", self._restore, methods=["POST"]),
+            Route(f"{one}/versions", self._versions, methods=["GET"]),
+            Route(f"{one}/versions/{{commit}}", self._version, methods=["GET"]),
         ]
 
-    # --- many memories ------------------------------------------------------------------------
+    # --- read -------------------------------------------------------------------------------------
 
-    def _memories(self, request: Request) -> Response:
-        """Answer a question when there are words; otherwise the newest; by the page."""
-        first = number(request, "from")
-        total, some, answer = self._choice.part(request, first, first + PAGE)
-        told = [self._found(file, hit, answer) for file, hit in some]
-        following = first + PAGE
+    def _status(self, _: Request) -> Response:
+        settings = self._settings
+        status = current_status(settings)
+        warnings = sync_warnings(status)
+        if malformed := self._bank.counts(Filter()).malformed:
+            warnings.append(
+                f"Files that are not readable memories: {malformed}. See `aiaml doctor`."
+            )
         return Json(
             {
-                "memories": [each for each in told if each],
-                "total": total,
-                "apart": answer.apart if answer else 0,
-                "next": following if following < total else None,
+                "base": str(settings.base),
+                "sync": sync_state(status, sync=settings.sync),
+                "warnings": warnings,
+                "replaced": [
+                    {**summary(name, memory), "by": by}
+                    for name, memory, by in replaced_memories(self._bank)
+                ],
             }
         )
 
-    def _found(self, file: File, hit: Hit | None, answer: Answer | None) -> dict[str, Any] | None:
-        """Return what a list shows of a memory; None when it went away in this moment."""
-        with suppress(FileNotFoundError, MalformedFile):
-            text = file.text
-            memory = parse(text)
-            found = (
-                [word for word in answer.words if hit and word.text in hit.matching_keywords]
-                if answer
-                else []
-            )
-            said = "\n".join(each for _, each in fields(memory))
-            words = [form for word in found for form in sorted(word.forms) if form in said]
-            words += answer.question.phrases if answer else ()
-            return {
-                **head(file, memory),
-                "version": version_of(text),
-                "excerpt": excerpt(memory.content, words),
-                "score": hit.relevance_score if hit else None,
-                "keywords": words,
-                "why": [{"word": word.text, "memories": len(word.files)} for word in found],
+    def _search(self, request: Request) -> Response:
+        """Return a page of what matches; with the first page also counts."""
+        wanted, question = _question(request)
+        start = _number(request, "from")
+        part = slice(start, start + PAGE_SIZE)
+        found: set[str] = set()
+        if question:
+            answer = self._bank.ask(question, wanted, part)
+            total = answer.found.total
+            names = [row.file_name for row in answer.found.hits]
+            found = set(question.phrases).union(*[word.forms for word in answer.words])
+        else:
+            dated = self._bank.dated(wanted)
+            total = len(dated)
+            names = [name for _, name in dated[part]]
+        result = {
+            "memories": [hit(name, memory, found) for name, memory in self._bank.read(names)],
+            "total": total,
+            "next": part.stop if part.stop < total else None,
+        }
+        if not start:
+            counts = self._bank.counts(wanted, question)
+            result |= {
+                "all": counts.total,
+                "topics": counts.topics[:MAX_TOPICS],
+                "bars": bars(counts.moments),
             }
-        return None
+        return Json(result)
 
-    def _chosen(self, request: Request) -> Response:
-        """Tell of all that a question means: how many, the first titles, and a version."""
-        files = self._choice.files(request)
-        titles = [title(each.content) for each in memories(files[:TITLES])]
-        version = self._choice.version(files)
-        return Json({"count": len(files), "titles": titles, "version": version})
+    def _read(self, request: Request) -> Response:
+        name = _name(request)
+        return self._memory(name, self._bank.text(name))
 
-    def _overview(self, request: Request) -> Response:
-        return Json(overview(self._place.bank, *question(request)))
+    def _memory(self, name: str, text: str) -> Response:
+        similar = similar_memories(self._bank, parse(text))
+        return Json({**whole(name, text), "similar": [summary(*other) for other in similar]})
 
-    # --- one memory ---------------------------------------------------------------------------
+    # --- history ----------------------------------------------------------------------------------
 
-    def _memory(self, request: Request) -> Response:
-        file = self._place.file_in(request)
-        return Json(whole(file, file.text))
-
-    # --- what was, and what happens -----------------------------------------------------------
+    def _history(self) -> History:
+        return self._bank.history(seconds=_COMMIT_SECONDS)
 
     def _versions(self, request: Request) -> Response:
-        file = self._place.file_in(request)
-        return Json(self._place.past.versions(file.name))
+        versions = self._history().versions([_name(request)])
+        return Json([version_summary(version) for version in islice(versions, MAX_VERSIONS)])
 
-    def _lately(self, _: Request) -> Response:
-        return Json(self._place.past.lately()[:LATELY])
+    def _version(self, request: Request) -> Response:
+        history = self._history()
+        for version in history.versions([_name(request)]):
+            if version.commit == request.path_params["commit"]:
+                texts = history.texts([version.before, version.after])
+                before, after = texts.get(version.before, ""), texts.get(version.after, "")
+                return Json(version_whole(version, before, after))
+        raise FileNotFoundError
 
     def _forgotten(self, _: Request) -> Response:
-        return Json(self._place.past.forgotten())
+        """Return the memories that were forgotten last."""
+        history = self._history()
+        gone: dict[str, Version] = {}
+        for version in history.versions():
+            if version.action == "deleted" and not self._bank.stamp(version.name):
+                gone.setdefault(version.name, version)
+            if len(gone) == MAX_FORGOTTEN:
+                break
+        texts = history.texts([version.before for version in gone.values()])
+        rows = []
+        for name, version in gone.items():
+            with suppress(MalformedFile):
+                memory = parse(texts.get(version.before, ""))
+                rows.append({**summary(name, memory), "version": version_summary(version)})
+        return Json(rows)
 
-    # --- sync ---------------------------------------------------------------------------------
+    # --- change -----------------------------------------------------------------------------------
 
-    def _status(self, _: Request) -> Response:
-        settings = self._place.settings
-        status = current_status(settings)
-        told = {**asdict(status), "held_back": {}, "on_one_disk": False}
-        told["held_back"] = {name: why.sentence for name, why in status.needs_attention.items()}
-        told["problem"] = status.problem.sentence if status.problem else None
-        told["what_to_do"] = status.problem.remedy if status.problem else None
-        kept = {"sync": settings.sync, "me": self._me()}
-        return Json({**kept, "base": str(settings.base), **told})
+    async def _edit(self, request: Request) -> Response:
+        text = await _body(request)
+        return await run_in_threadpool(self._edit_file, request, text)
 
-    def _me(self) -> str:
-        """Return whom a new memory is likely about, as `aiaml remember` has it."""
-        with suppress(AiamlError):  # who asks for the memories is told why
-            newest = self._place.bank.newest()
-            return usual_user(memory for _, memory in islice(newest, 25))
-        return ""
+    def _edit_file(self, request: Request, text: str) -> Response:
+        name = _name(request)
+        before = self._current(request, name)
+        if text != before:
+            self._bank.edit(name, before, text)
+        return self._memory(name, text)
 
-    def _sync(self, request: Request) -> Response:
-        """Do a round of sync now, and tell how it stands after it."""
-        settings = self._place.settings
-        sync_once(settings)
-        return self._status(request)
+    def _forget(self, request: Request) -> Response:
+        name = _name(request)
+        kept = self._bank.forget({name: self._current(request, name)})
+        return Json({"kept": name in (kept or ())})
 
-    async def _events(self, _: Request) -> Response:
-        if self._streams.open >= MOST_STREAMS:
-            raise HTTPException(503, "the page is seen in too many windows; it looks now and then")
-        events = self._streams.events(self._place.changes)
-        return StreamingResponse(events, media_type="text/event-stream")
+    async def _restore(self, request: Request) -> Response:
+        text = await _body(request)
+        return await run_in_threadpool(self._restore_file, request, text)
+
+    def _restore_file(self, request: Request, text: str) -> Response:
+        """Give a file a text that it once had. `If-None-Match: *` is for a forgotten one.
+
+        What the file holds is replaced only if git has it.
+        """
+        name = _name(request)
+        parse(text)
+        if request.headers.get("if-none-match") == "*":
+            self._bank.restore(name, None, text)
+        elif text != (before := self._current(request, name)):
+            history = self._history()
+            newest = [version.after for version in islice(history.versions([name]), 1)]
+            self._bank.restore(name, before, text, history.texts(newest).values())
+        return self._memory(name, text)
+
+    def _current(self, request: Request, name: str) -> str:
+        """Return the text of a file, which must be the version that the request names.
+
+        Raises:
+            FileChanged: it is another version.
+            HTTPException: the request names none.
+        """
+        expected = request.headers.get("if-match")
+        if not expected:
+            raise HTTPException(428, "A change must name the version that it changes (If-Match).")
+        text = self._bank.text(name)
+        if version_of(text) != expected:
+            raise FileChanged(name)
+        return text
+
+
+# --- requests -------------------------------------------------------------------------------------
+
+
+def _question(request: Request) -> tuple[Filter, Question | None]:
+    """Return the filter and the words to look for; None if there are no words.
+
+    Raises:
+        InvalidInput: the question cannot be understood, or is too long.
+    """
+    text = request.query_params.get("q", "")
+    if len(text) > MAX_QUESTION:
+        raise InvalidInput("q", f"a search has at most {MAX_QUESTION} characters")
+    wanted, rest = Filter().and_said(words(text))
+    rest = [word for word in rest if word.strip()]
+    return wanted, Question.parse(rest) if rest else None
+
+
+def _number(request: Request, field: str) -> int:
+    text = request.query_params.get(field, "0")
+    if not re.fullmatch("[0-9]{1,9}", text):
+        raise InvalidInput(field, "must be a number")
+    return int(text)
+
+
+def _name(request: Request) -> str:
+    """Return the name of a file from the path of a request.
+
+    Raises:
+        FileNotFoundError: no memory may have this name.
+    """
+    name = str(request.path_params["name"])
+    forbidden = set("/\\:\0" if os.name == "nt" else "/\0")
+    if forbidden & set(name) or name.startswith(".") or not name.endswith(SUFFIX):
+        raise FileNotFoundError(name)
+    return name
+
+
+async def _body(request: Request) -> str:
+    try:
+        return (await request.body()).decode()
+    except UnicodeDecodeError:
+        raise HTTPException(400, "The text is not UTF-8.") from None

@@ -1,31 +1,32 @@
-"""Who may ask: this machine, this page, and whoever has the token.
+"""The guard: it decides which requests are let in, and sets the headers of every answer.
 
-A page on loopback has neighbours: other pages in the same browser, other programs, other people
-on the machine. Each request passes four questions, and each closes a door of its own:
+A page on loopback has neighbours: other pages in the same browser, other programs, other users of
+the machine. Each request passes these checks:
 
-- `Host`: a name that a stranger's DNS points here (rebinding) is not ours.
-- `Origin`, `Sec-Fetch-Site`: the browser says when another page asks, also one on another port.
-- The token, in a header of its own, for all but the page's fixed files: no other page can send such
-  a header without our leave (CORS), which nobody gets. A cookie would not do: browsers send those
-  of one port on 127.0.0.1 to every other. In the address the token is a fragment, which browsers
-  keep to themselves.
-- The answer's headers: no scripts, styles or pictures but ours, no frames, nothing kept on disk.
+- `Host` must be ours, so that another site's name that resolves to 127.0.0.1 (DNS rebinding) gets
+  nothing.
+- `Origin` and `Sec-Fetch-Site` must name this page, so that other pages get nothing.
+- The token must be in a header, for everything but the fixed files. No other page can send that
+  header, because CORS forbids it. A cookie would not do: browsers send the cookies of one port on
+  127.0.0.1 to all others. In the address, the token is a fragment, which browsers send to nobody.
+- A body must state its length, of at most 1 MiB.
+
+The headers allow no scripts, styles or connections but ours, no frames, and no copy on disk.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from secrets import compare_digest
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from aiaml_server.web.pages import problem
-
-HEADER = "x-aiaml-token"
-
-HEADERS = {
+TOKEN_HEADER = "X-AIAML-Token"  # noqa: S105 (the name of a header)
+MAX_BODY_BYTES = 1024 * 1024
+ANSWER_HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -39,11 +40,15 @@ HEADERS = {
     "x-frame-options": "DENY",
 }
 
+Refusal = tuple[int, str]
+"""A status code and the reason, for a person."""
+
 
 class Guard:
-    """Lets through what may pass, and marks every answer.
+    """ASGI middleware that refuses requests of others and marks every answer.
 
-    A request that is being answered counts as a visit: a page that is looked at holds a stream.
+    Attributes:
+        last_visit: when the last request with the token was answered, by `time.monotonic`.
     """
 
     def __init__(
@@ -53,68 +58,68 @@ class Guard:
         token: str,
         public: Collection[str],
         *,
-        known: Callable[[object], None],
-        led: bool,
+        redirected: bool = False,
     ) -> None:
-        """Stand before an application.
+        """Guard an application.
 
         Args:
-            app: what is guarded.
-            port: where it listens on 127.0.0.1.
-            token: what every request must bring,
-            public: but for these paths, which hold nothing of anybody's.
-            known: is told the address of each connection that brought it.
-            led: whether a file leads the person's browser here, which counts as another page. It
-                is let in until it has brought the token.
+            app: the application.
+            port: the port on 127.0.0.1 where it listens.
+            token: what each request must bring.
+            public: the paths that need no token, because they hold nothing private.
+            redirected: whether a local file sends the browser here. The browser counts that file
+                as another site; so one is let in to `/` until the first request with the token.
         """
-        self._known = known
-        self._led = led
-        self._last_visit = time.monotonic()
-        self._visitors = 0
+        self.last_visit = time.monotonic()
         self._app = app
         self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
         self._token = token.encode()
         self._public = frozenset(public)
-
-    @property
-    def last_visit(self) -> float:
-        """When there last was a request with the token, in `time.monotonic` seconds."""
-        return time.monotonic() if self._visitors else self._last_visit
+        self._redirected = redirected
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or let the application do so."""
+        """Answer one request, or pass it on."""
 
-        async def marked(message: Message) -> None:
+        async def send_marked(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
+                MutableHeaders(scope=message).update(ANSWER_HEADERS)
             await send(message)
 
-        private = scope["path"] not in self._public
-        headers = Headers(scope=scope)
-        led = self._led and scope["path"] == "/" and headers.get("sec-fetch-mode") == "navigate"
-        refused = self._refusal(headers, private=private, led=led)
-        if refused:
-            status, sentence = refused
-            await problem(status, sentence)(scope, receive, marked)
+        refusal = self._refusal(scope["path"], Headers(scope=scope))
+        if refusal:
+            status, reason = refusal
+            # Without reading the body: the connection cannot be used again.
+            answer = JSONResponse({"error": reason}, status, {"connection": "close"})
+            await answer(scope, receive, send_marked)
             return
-        if private:
-            self._known(scope["client"])
-            self._led = False
-        self._visitors += private
-        try:
-            await self._app(scope, receive, marked)
-        finally:
-            self._visitors -= private
-            self._last_visit = time.monotonic() if private else self._last_visit
+        if scope["path"] not in self._public:
+            self._redirected = False
+            self.last_visit = time.monotonic()
+        await self._app(scope, receive, send_marked)
 
-    def _refusal(self, headers: Headers, *, private: bool, led: bool) -> tuple[int, str] | None:
+    def _refusal(self, path: str, headers: Headers) -> Refusal | None:
+        """Return why a request is refused; None if it is let in."""
         host = headers.get("host", "")
         if host not in self._hosts:
-            return 421, "this page is only at the address that `aiaml web` printed"
-        site = "none" if led else headers.get("sec-fetch-site")
-        origins = {headers.get("origin"), site}
-        if not origins <= {None, f"http://{host}", "same-origin", "none"}:
-            return 403, "another page asked; paste the address that `aiaml web` printed"
-        if private and not compare_digest(headers.get(HEADER, "").encode(), self._token):
-            return 403, "the token is missing or wrong; open the address that `aiaml web` printed"
-        return None
+            return 421, "This page is only at the address that `aiaml web` printed."
+        site = headers.get("sec-fetch-site")
+        if self._redirected and path == "/" and headers.get("sec-fetch-mode") == "navigate":
+            site = None
+        if not {headers.get("origin"), site} <= {None, f"http://{host}", "same-origin", "none"}:
+            return 403, "Another page asked. Paste the address that `aiaml web` printed."
+        token = headers.get(TOKEN_HEADER, "").encode()
+        if path not in self._public and not compare_digest(token, self._token):
+            return 403, "The token is missing or wrong. Open the address that `aiaml web` printed."
+        return _body_refusal(headers)
+
+
+def _body_refusal(headers: Headers) -> Refusal | None:
+    """Return why a body is refused; None for one that may be read."""
+    if "transfer-encoding" in headers:
+        return 411, "A request must state its Content-Length."
+    length = headers.get("content-length", "0")
+    if not length.isdecimal():
+        return 400, "The Content-Length is not a number."
+    if len(length) > len(str(MAX_BODY_BYTES)) or int(length) > MAX_BODY_BYTES:
+        return 413, "The text is larger than 1 MiB. Edit the file itself."
+    return None
