@@ -14,8 +14,7 @@ from starlette.responses import JSONResponse
 
 from aiaml_server.format.invisible import invisible_in, marked, marked_line
 from aiaml_server.format.memory import Memory, parse
-from aiaml_server.rendering import title
-from aiaml_server.rendering.differences import difference
+from aiaml_server.rendering import title, unified_diff
 from aiaml_server.rendering.html import safe_html
 from aiaml_server.sync import Status, Version
 from aiaml_server.timestamps import format_timestamp, to_local
@@ -122,7 +121,7 @@ def version_whole(version: Version, before: str, after: str) -> dict[str, Any]:
     return {
         **version_summary(version),
         "text": after or before,
-        "diff": [marked(line) for line in difference(before, after)],
+        "diff": [marked(line) for line in unified_diff(before, after)],
     }
 
 

@@ -276,9 +276,9 @@ function dateOf(label) {
 }
 
 function during(label, end) {
-  const others = wordsOf(shown.q).filter((word) => !/^(since|until):/i.test(word));
-  const until = end ? [`until:${firstDay(end)}`] : [];
-  go({ q: [...others, `since:${firstDay(label)}`, ...until].join(" "), file: "" });
+  const others = wordsOf(shown.q).filter((word) => !/^(since|before):/i.test(word));
+  const before = end ? [`before:${firstDay(end)}`] : [];
+  go({ q: [...others, `since:${firstDay(label)}`, ...before].join(" "), file: "" });
 }
 
 async function loadStatus() {
