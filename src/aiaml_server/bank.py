@@ -305,7 +305,7 @@ class MemoryBank:
                 self._told(f"Not committed to git yet: {error}")
             return None
         if status.problem:
-            self._told(f"Not committed to git yet: {status.problem}")
+            self._told(f"Not committed to git yet: {status.problem.sentence}")
             return None
         return status.skipped
 

@@ -425,3 +425,9 @@ def test_the_history_of_an_untrusted_directory_is_not_opened(synced: Page, tmp_p
         assert answer.status_code == 503 and "aiaml trust" in answer.json()["error"]
     assert copy.search("chicken")["total"] == 1
     copy.bank.close()
+    messages: list[str] = []
+    bank = MemoryBank(Settings(tmp_path / "copy"), told=messages.append)
+    assert bank.commit() is None
+    bank.close()
+    [message] = messages
+    assert message.startswith("Not committed to git yet: this memory directory")
