@@ -239,7 +239,7 @@ def test_log_and_restore_use_revisions(tmp_path: Path) -> None:
     revision = versions[-1]["revision"][:8]
     assert call(env, "restore", memory_id, "--at", revision, "--yes").code == 0
     assert file.read_text() == texts[0]
-    assert call(env, "restore", memory_id, "--at", "nowhere", "--yes").code == 2
+    assert call(env, "restore", memory_id, "--at", "nowhere", "--yes").code == 1
 
 
 def test_another_directory_is_used_without_the_remote_of_the_environment(tmp_path: Path) -> None:

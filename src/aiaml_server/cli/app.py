@@ -146,9 +146,7 @@ def run(words: Sequence[str], name: str = "", group: str = "") -> int:
 
 def _call(name: str, words: Sequence[str], group: str) -> int:
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    command: click.Command | None = aiaml
-    if group:
-        command = aiaml.get_command(click.Context(aiaml), group)
+    command = aiaml.get_command(click.Context(aiaml), group) if group else aiaml
     assert command  # noqa: S101 (a toolset that is named has commands)
     try:
         code = command.main(

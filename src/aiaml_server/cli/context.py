@@ -77,5 +77,5 @@ def text_in(bank: MemoryBank, name: str) -> str | None:
 
 def quoted(values: Iterable[str]) -> str:
     """Return words as a shell takes them: an id in a file of others may be any text."""
-    words = [shlex.quote(value) for value in values]
-    return " ".join(["--", *words] if any(word[0] == "-" for word in words) else words)
+    words = list(values)
+    return shlex.join(["--", *words] if any(word[:1] == "-" for word in words) else words)

@@ -12,7 +12,6 @@ from aiaml_server.cli.filtering import MemoryId, filtered
 from aiaml_server.cli.show import memory_lines
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.memory import Memory
-from aiaml_server.rendering import visible
 from aiaml_server.sync import plan_forgetting, sync_once
 from aiaml_server.terminal import (
     EXIT_FAILED,
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank
 
 _PREVIEWED = 25  # memories that are shown
-_SHOWN_LINES = 5  # of each memory, if there are few
 _NAMED = 8  # ids in the command that restores them
 _LOCK_SECONDS = 60.0
 _NO_HISTORY = "sync is off, so there is no history. Set AIAML_ENABLE_SYNC to true for this command"
@@ -97,10 +95,9 @@ def _find(bank: MemoryBank, wanted: Filter, ids: Sequence[str]) -> dict[str, Mem
 
 
 def _preview(memories: Sequence[Memory]) -> None:
-    """Show what is meant: the beginning of each memory."""
+    """List the memories that are meant."""
     for memory in memories[:_PREVIEWED]:
-        lines = visible(memory).content.splitlines()[:_SHOWN_LINES]
-        for line in memory_lines(memory, matching=lines if len(memories) < _PREVIEWED else []):
+        for line in memory_lines(memory):
             echo(line)
     if len(memories) > _PREVIEWED:
         echo(dim(f"… and {len(memories) - _PREVIEWED:,} more."))

@@ -10,7 +10,6 @@ import click
 
 from aiaml_server.cli.context import opened, quoted, text_in
 from aiaml_server.cli.filtering import MemoryId
-from aiaml_server.errors import InvalidInput
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.invisible import marked, marked_line
 from aiaml_server.format.memory import parse, parsed
@@ -131,6 +130,8 @@ def restore(ids: Sequence[str], at: str | None, since: str | None, yes: bool) ->
         texts = _forgotten_since(known, bank, _start(since)) if since else {}
         for memory_id in ids:
             texts |= _earlier(known, bank, memory_id, at)
+        if not texts:
+            raise Exit("there is no such version; `aiaml log` lists what there is")
         replaced = [name for name in texts if bank.stamp(name)]
         for name, text in texts.items():
             echo(f"Memory {bold(marked_line(parse(text).id))}:")
@@ -170,45 +171,38 @@ def _texts(known: History, versions: Iterable[Version]) -> dict[str, str]:
 
 
 def _earlier(known: History, bank: MemoryBank, memory_id: str, at: str | None) -> dict[str, str]:
-    """Return the version of a memory to restore, by the name of its file.
+    """Return the version of a memory to restore, by the name of its file; empty if there is none.
 
-    Raises:
-        Exit: there is none.
-        InvalidInput: there is none at this revision.
+    Args:
+        known: the history.
+        bank: the memories.
+        memory_id: the id.
+        at: a revision; None for the newest version that differs from the present one.
     """
     versions = _versions(known, bank, memory_id)
     texts = _texts(known, versions)
     files = known.files_at(commit) if at and (commit := known.resolve(at)) else {}
     for version in versions:
-        wanted = (files.get(version.name),) if at else (version.after, version.before)
+        wanted = [files.get(version.name, "")] if at else [version.after, version.before]
         present = None if at else text_in(bank, version.name)
         for name in wanted:
-            text = texts.get(name or "")
-            if text is not None and text != present:
-                return {version.name: text}
-    if at:
-        raise InvalidInput("--at", f"memory {memory_id} has no version {at!r}; see `aiaml log ID`")
-    raise Exit(f"there is no other version of memory {memory_id}")
+            if name in texts and texts[name] != present:
+                return {version.name: texts[name]}
+    return {}
 
 
 def _forgotten_since(known: History, bank: MemoryBank, start: float) -> dict[str, str]:
-    """Return the last texts of the memories that were forgotten since a time.
-
-    Raises:
-        Exit: there are none.
-    """
+    """Return the last texts of the memories that were forgotten since a time."""
     gone: dict[str, str] = {}
     for version in known.versions():
-        if version.time >= start and version.action == "deleted" and not bank.stamp(version.name):
+        is_recent = version.time >= start and not version.after
+        if is_recent and not bank.stamp(version.name):
             gone.setdefault(version.name, version.before)
     texts = known.texts(gone.values())
-    valid = {name: texts[blob] for name, blob in gone.items() if parsed(texts.get(blob))}
-    if not valid:
-        raise Exit("no memory was forgotten since then, or all exist again")
-    return valid
+    return {name: texts[blob] for name, blob in gone.items()}
 
 
 def _changes(before: str | None, after: str | None) -> list[str]:
     """Return what changed, line by line, indented."""
     lines = unified_diff(marked(before or ""), marked(after or ""))
-    return [styled(f"    {line}", _COLOURS.get(line[:1])) for line in lines]
+    return [styled(f"    {line}".rstrip(), _COLOURS.get(line[:1])) for line in lines]

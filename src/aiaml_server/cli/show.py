@@ -92,9 +92,8 @@ def memory_lines(
         cells = (shown.id, shown.timestamp, shown.agent, shown.user, topics, shown.content)
         yield "\t".join(" ".join(cell.split()) for cell in cells)
         return
+    people = truncate(f"{shown.agent} about {shown.user}  {topics}", terminal_width() - 22)
     age = format_age(shown.timestamp)
-    room = terminal_width() - len(shown.id) - len(age) - 4
-    people = truncate(f"{shown.agent} about {shown.user}  {topics}", max(room, 20))
     yield f"{bold(shown.id)}  {dim(age)}  {dim(_highlight(people, pattern))}"
     for line in matching or [title(memory.content)]:
         text = _excerpt(line, pattern, terminal_width() - 2)
@@ -137,7 +136,7 @@ def _whole(bank: MemoryBank, name: str, memory: Memory) -> Iterator[str]:
     yield ""
     for _, each in bank.similar(memory) if is_terminal() else []:
         yield dim("Similar: ") + truncate(title(each.content), terminal_width() - 9)
-        yield dim(f"  aiaml forget {quoted([visible(each).id])}")
+        yield dim(f"  aiaml forget {quoted([each.id])}")
 
 
 # --- search ---------------------------------------------------------------------------------------
@@ -171,14 +170,14 @@ def search(
       aiaml search dinner restaurant --as-agent
     """
     wanted, rest = Filter.of(**options).and_said(words if as_agent else of_shell(words))
-    if not clean(rest):
-        hint = "; `aiaml list` needs none" if wanted else ""
-        raise InvalidInput("WORD", f"must be a word to look for{hint}")
+    keywords = clean(rest)
+    if not keywords:
+        raise InvalidInput("WORD", "must be a word to look for; `aiaml list` needs none")
     part = slice(None if everything else limit)
     answer: Answer | None = None
     with opened() as bank:
         if as_agent:
-            found = bank.search(clean(rest), wanted, part)
+            found = bank.search(keywords, wanted, part)
         else:
             answer = bank.ask(Question.parse(rest), wanted, part)
             found = answer.found
@@ -187,7 +186,7 @@ def search(
     if json:
         echo_json([_hit_fields(hit, memory) for hit, memory in hits])
     else:
-        pattern = _pattern(answer, clean(rest))
+        pattern = _pattern(answer, keywords)
         echo_paged(line for _, memory in hits for line in _hit_lines(memory, pattern))
     if not hits:
         notify(_why_no_hits(answer))

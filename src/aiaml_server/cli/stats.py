@@ -21,7 +21,7 @@ from aiaml_server.terminal import (
     terminal_width,
     truncate,
 )
-from aiaml_server.timestamps import format_timestamp, to_local
+from aiaml_server.timestamps import format_minute, format_timestamp
 
 _SHOWN = 10  # rows of a table
 
@@ -58,8 +58,7 @@ def stats(json: bool, **options: Any) -> None:
 
 
 def _month(moment: int) -> str:
-    local = to_local(moment)
-    return local.isoformat()[:7] if local else format_timestamp(moment, "seconds")[:7]
+    return format_minute(format_timestamp(moment))[:7]
 
 
 def _fold_case(counted: Iterable[tuple[str, int]], chosen: str = "") -> list[tuple[str, int]]:
@@ -80,6 +79,6 @@ def _fold_case(counted: Iterable[tuple[str, int]], chosen: str = "") -> list[tup
 def _lines(tables: Mapping[str, Sequence[tuple[str, int]]]) -> Iterator[str]:
     for title, table in tables.items():
         yield ""
-        yield bold(f"{title.capitalize()} ({min(_SHOWN, len(table))} of {len(table):,})")
+        yield bold(f"{title.capitalize()} ({len(table):,})")
         for name, count in table[:_SHOWN]:
             yield f"{count:>7,}  {truncate(name, terminal_width() - 10)}"

@@ -159,8 +159,10 @@ def _client_fields(activity: Activity) -> dict[str, Any]:
 
 
 @click.command("sync")
-@click.option("--forget", is_flag=True, help="Confirm deletions that wait.")
-@click.option("--bring-back", is_flag=True, help="Undo deletions that wait.")
+@click.option(
+    "--forget", "on_deleted", flag_value="delete", default="", help="Confirm deletions that wait."
+)
+@click.option("--bring-back", "on_deleted", flag_value="restore", help="Undo deletions that wait.")
 @click.option(
     "--setup",
     "address",
@@ -176,7 +178,7 @@ def _client_fields(activity: Activity) -> dict[str, Any]:
     multiple=True,
     help="Sync a memory that was held back as a secret by mistake.",
 )
-def sync(forget: bool, bring_back: bool, address: str | None, ids: tuple[str, ...]) -> int:
+def sync(on_deleted: str, address: str | None, ids: tuple[str, ...]) -> int:
     """Commit new memories and sync them with the remote.
 
     A running server does this by itself. The exit code is that of `aiaml status`.
@@ -190,8 +192,6 @@ def sync(forget: bool, bring_back: bool, address: str | None, ids: tuple[str, ..
       aiaml sync --release 1b2c3d4e
     """
     setting = settings()
-    if forget and bring_back:
-        raise Exit("use either --forget or --bring-back", EXIT_USAGE)
     if not setting.sync:
         raise Exit(_OFF.removesuffix("."), EXIT_USAGE)
     if address is not None:
@@ -200,9 +200,8 @@ def sync(forget: bool, bring_back: bool, address: str | None, ids: tuple[str, ..
         with opened() as bank:
             release_secret(bank.base, [name for each in ids for name, _ in found_by(bank, each)])
     logging.getLogger("aiaml_server.sync").setLevel(logging.ERROR)
-    answer = "delete" if forget else "restore" if bring_back else ""
     with _reporting("syncing"):
-        _, counts = sync_once(setting, on_deleted=answer, lock_seconds=_LOCK_SECONDS)
+        _, counts = sync_once(setting, on_deleted=on_deleted or "", lock_seconds=_LOCK_SECONDS)
     found = current_status(setting)
     echo(f"{summary(counts)}.")
     for line in _attention(found):

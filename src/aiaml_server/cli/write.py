@@ -127,9 +127,8 @@ def _edit_text(name: str, text: str, store: Callable[[str], Memory]) -> Memory:
         if not path.exists() or path.read_bytes() == text.encode():
             shutil.rmtree(directory, ignore_errors=True)
             raise
-        is_interrupt = isinstance(error, KeyboardInterrupt)
-        reason = "interrupted" if is_interrupt else _reason(error)
-        code = EXIT_INTERRUPTED if is_interrupt else EXIT_FAILED
+        code = EXIT_INTERRUPTED if isinstance(error, KeyboardInterrupt) else EXIT_FAILED
+        reason = getattr(error, "message", None) or str(error) or "interrupted"
         raise Exit(f"not stored: {reason}. Your text is in {path}", code) from error
     shutil.rmtree(directory, ignore_errors=True)
     return memory
@@ -147,8 +146,3 @@ def _edited(before: str, path: Path) -> str:
     if after == before:
         raise Exit("nothing was changed")
     return after
-
-
-def _reason(error: BaseException) -> str:
-    text = error.format_message() if isinstance(error, click.ClickException) else str(error)
-    return text or type(error).__name__
