@@ -164,18 +164,21 @@ async def _record(manifests: Sequence[Manifest]) -> dict[str, str]:
         answers = _Answers()
         lines = _requests(version, version in MODERN_PROTOCOL_VERSIONS)
         await Server(toolsets).converse(lines, answers)
-        for message in map(json.loads, answers):
+        for message in map(json.loads, answers.lines):
             if "result" in message:  # an error is left to the SDK
                 result = json.dumps(message["result"], ensure_ascii=False, separators=(",", ":"))
                 results[f"{message['id']} {version}"] = result
     return results
 
 
-class _Answers(list[str]):
+class _Answers:
     """What the server writes."""
 
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
     async def write(self, text: str) -> None:
-        self.append(text)
+        self.lines.append(text)
 
     async def flush(self) -> None:
         pass
