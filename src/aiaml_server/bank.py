@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 
 _COMPARED_CHARACTERS = 2_000  # of a memory for which similar ones are looked for
 _SIMILAR_SHARE = 0.4  # of the rarity of a memory's words, that a similar one has
+_MAX_REPLACING = 1_000  # memories that are looked at for that sentence
 _REPLACES = re.compile(r"\bReplaces ([0-9a-z]{8})\b")
 PATIENCE_SECONDS = 10.0  # for another process that synchronises, before something is changed
 
@@ -437,20 +438,22 @@ class MemoryBank:
         found = self.read(hit.file_name for hit in near)
         return [(name, each) for name, each in found if each.id != memory.id][:count]
 
-    def replaced(self) -> list[tuple[str, str]]:
-        """Return the ids of outdated memories that still exist, each with that of its correction.
+    def replaced(self) -> list[tuple[str, Memory, str]]:
+        """Return outdated memories: the file, the memory, and the id of its correction.
 
         A correction ends with "Replaces ID.", as agents are asked to write.
 
         Raises:
             StoreError: the directory cannot be read.
         """
-        pairs = []
-        hits = self.search(["replaces"], part=slice(None)).hits
-        for _, memory in self.read(hit.file_name for hit in hits):
-            pairs += [(old, memory.id) for old in _REPLACES.findall(memory.content)]
-        existing = self._index.files({old for old, _ in pairs})
-        return [pair for pair in pairs if existing.get(pair[0]) and pair[0] != pair[1]]
+        hits = self.search(["replaces"], part=slice(_MAX_REPLACING)).hits
+        found: dict[str, tuple[str, Memory, str]] = {}
+        for _, newer in self.read(hit.file_name for hit in hits):
+            for memory_id in _REPLACES.findall(newer.content):
+                for name, older in self.find(memory_id):
+                    if older.id != newer.id and older.timestamp <= newer.timestamp:
+                        found.setdefault(name, (name, older, newer.id))
+        return list(found.values())
 
     def _find(self, memory_id: str) -> list[tuple[str, Memory]]:
         if len(memory_id) >= SHORTEST_ID and memory_id not in (ids := self._index.ids(memory_id)):

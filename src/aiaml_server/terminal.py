@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -38,13 +38,11 @@ __all__ = [
     "echo",
     "echo_json",
     "echo_paged",
-    "echo_rows",
     "json_option",
     "notify",
     "plural",
     "progress",
     "prompt",
-    "rows_options",
     "styled",
     "terminal_width",
     "truncate",
@@ -84,11 +82,6 @@ json_option = click.option("--json", "json", is_flag=True, help=_JSON)
 """The option `--json` of a verb."""
 
 
-def rows_options(verb: Verb) -> Verb:
-    """Give a verb that answers in rows `--json`: `data` is "json" or empty."""
-    return click.option("--json", "data", flag_value="json", default="", help=_JSON)(verb)
-
-
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 """The option `--yes` of a verb."""
 
@@ -120,12 +113,6 @@ def echo_json(value: Any) -> None:
     text = json.dumps(value, ensure_ascii=encoding != "utf8", indent=2)
     text = _INVISIBLE.sub(lambda found: json.dumps(found[0])[1:-1], text)
     click.echo(inert_json(text), sys.stdout)
-
-
-def echo_rows(rows: Iterable[Mapping[str, Any]], data: str, whole: Any = None) -> None:
-    """Print rows as one JSON document, or a document of more than them."""
-    del data
-    echo_json([*rows] if whole is None else whole)
 
 
 def echo_bytes(data: Iterable[bytes]) -> None:
@@ -211,14 +198,9 @@ def configure_streams() -> None:
     threading.excepthook = _thread_ended
 
 
-def is_interactive() -> bool:
-    """Say whether a person sees the answer, on a terminal that can do more than print."""
-    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-
-
 def echo_paged(lines: Iterable[str]) -> None:
     """Print an answer, through the person's pager if it does not fit on the terminal."""
-    if not is_interactive():
+    if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
         for line in lines:
             echo(line)
         return
@@ -365,16 +347,6 @@ def plural(number: int, noun: str, nouns: str = "") -> str:
     """Return a number with its noun: "1 memory", "2,000 memories"."""
     many = nouns or (f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s")
     return f"{number:,} {noun if number == 1 else many}"
-
-
-def format_size(count: float) -> str:
-    """Return a size in words: "187 bytes", "4.7 KiB", "260 MiB"."""
-    for unit in ("bytes", "KiB", "MiB"):
-        if count < 1024:
-            places = 0 if unit == "bytes" or count >= 10 else 1
-            return f"{count:.{places}f} {unit}"
-        count /= 1024
-    return f"{count:,.1f} GiB"
 
 
 def join_words(words: Sequence[str]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from aiaml_server import MemoryBank, Settings
-from aiaml_server.related import replaced_memories, similar_memories
 
 
 def test_similar_memories_share_much_of_their_words(tmp_path: Path) -> None:
@@ -15,11 +14,11 @@ def test_similar_memories_share_much_of_their_words(tmp_path: Path) -> None:
     deploys = [bank.remember("claude", "ann", ["deploy"], text) for text in texts]
     bank.remember("claude", "ann", ["food"], "Ann likes the lentil soup of the corner restaurant.")
     bank.remember("claude", "ann", ["signs"], "++")
-    found = similar_memories(bank, deploys[0])
+    found = bank.similar(deploys[0])
     assert [(name, memory.id) for name, memory in found] == [(deploys[1].file_name, deploys[1].id)]
     copies = [bank.remember("claude", "ann", ["deploy"], texts[0]) for _ in range(4)]
-    assert len(similar_memories(bank, deploys[0])) == 3
-    assert {memory.id for _, memory in similar_memories(bank, copies[0])} < {
+    assert len(bank.similar(deploys[0])) == 3
+    assert {memory.id for _, memory in bank.similar(copies[0])} < {
         memory.id for memory in (*copies, *deploys)
     }
     bank.close()
@@ -31,6 +30,6 @@ def test_replaced_memories_are_named_by_newer_ones(tmp_path: Path) -> None:
     old = bank.remember("claude", "ann", ["tea"], "Green tea.")
     new = bank.remember("claude", "ann", ["tea"], f"Black tea. Replaces {old.id}.")
     bank.remember("claude", "ann", ["tea"], f"Who replaces {'0' * 8}? Nobody replaces the dead.")
-    [replaced] = replaced_memories(bank)
-    assert (replaced.name, replaced.memory, replaced.by) == (old.file_name, old, new.id)
+    [replaced] = bank.replaced()
+    assert replaced == (old.file_name, old, new.id)
     bank.close()

@@ -18,7 +18,6 @@ from aiaml_server.errors import FileChanged, InvalidInput, MalformedFile
 from aiaml_server.format.filters import Filter, words
 from aiaml_server.format.memory import parse
 from aiaml_server.index import Question
-from aiaml_server.related import replaced_memories, similar_memories
 from aiaml_server.settings import Settings
 from aiaml_server.storage.store import SUFFIX
 from aiaml_server.sync import History, Version, current_status
@@ -82,7 +81,7 @@ class Api:
                 "warnings": warnings,
                 "replaced": [
                     {**summary(name, memory), "by": by}
-                    for name, memory, by in replaced_memories(self._bank)
+                    for name, memory, by in self._bank.replaced()
                 ],
             }
         )
@@ -121,7 +120,7 @@ class Api:
         return self._memory(name, self._bank.text(name))
 
     def _memory(self, name: str, text: str) -> Response:
-        similar = similar_memories(self._bank, parse(text))
+        similar = self._bank.similar(parse(text))
         return Json({**whole(name, text), "similar": [summary(*other) for other in similar]})
 
     # --- history ----------------------------------------------------------------------------------

@@ -24,11 +24,9 @@ from aiaml_server.terminal import (
     dim,
     echo,
     echo_json,
-    echo_rows,
     json_option,
     notify,
     plural,
-    rows_options,
     show_status,
     terminal_width,
     truncate,
@@ -203,11 +201,11 @@ def filter_options(command: Any) -> Any:
     return click.option("--priority", type=priorities)(command)
 
 
-def show_found(found: Mapping[Memory, str], data: str, warnings: Sequence[str]) -> int:
+def show_found(found: Mapping[Memory, str], as_json: bool, warnings: Sequence[str]) -> int:
     """Print memories with a note each, as rows of data if that is asked for."""
-    if data:
+    if as_json:
         rows = [vars(memory) for memory in found]
-        echo_rows(rows, data, {"memories": rows, "warnings": warnings})
+        echo_json({"memories": rows, "warnings": warnings})
         return EXIT_OK if found else EXIT_NOTHING
     for memory, more in found.items():
         show_memory(memory, more)
@@ -220,8 +218,8 @@ def show_found(found: Mapping[Memory, str], data: str, warnings: Sequence[str]) 
 @click.argument("words", nargs=-1, required=True)
 @click.option("--limit", type=click.IntRange(1, models.MAX_HITS))
 @filter_options
-@rows_options
-def search(words: Sequence[str], limit: int | None, data: str, **wanted: Any) -> int:
+@json_option
+def search(words: Sequence[str], limit: int | None, json: bool, **wanted: Any) -> int:
     """Find memories by meaning and words; by words only while the model is missing.
 
     \b
@@ -231,14 +229,14 @@ def search(words: Sequence[str], limit: int | None, data: str, **wanted: Any) ->
     with opened(with_model=True) as store:
         found = store.search(" ".join(words), limit, Filters(**wanted))
         notes = {hit.memory: f"  {hit.score:.2f}{' weak' * hit.is_weak}" for hit in found.hits}
-        return show_found(notes, data, found.warnings)
+        return show_found(notes, json, found.warnings)
 
 
 @semantic.command("list")
 @click.option("--limit", type=click.IntRange(1, models.MAX_LISTED), default=20)
 @filter_options
-@rows_options
-def list_(limit: int, data: str, **wanted: Any) -> int:
+@json_option
+def list_(limit: int, json: bool, **wanted: Any) -> int:
     """List memories, the newest first.
 
     \b
@@ -247,7 +245,7 @@ def list_(limit: int, data: str, **wanted: Any) -> int:
     """
     with opened() as store:
         page = store.list(Filters(**wanted), limit=limit)
-        return show_found(dict.fromkeys(page.memories, ""), data, page.warnings)
+        return show_found(dict.fromkeys(page.memories, ""), json, page.warnings)
 
 
 @semantic.command("show")
