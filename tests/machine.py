@@ -12,10 +12,9 @@ from pathlib import Path
 
 from aiaml_server import Memory, MemoryBank, Settings
 from aiaml_server.errors import LockTimeout
-from aiaml_server.sync import Status
+from aiaml_server.sync import Status, plan_forgetting
 from aiaml_server.sync.cycle import LOCAL_KINDS, Cycle
-from aiaml_server.sync.purge import plan_purge
-from aiaml_server.sync.repository import Repository, locate
+from aiaml_server.sync.repository import locate
 from printed import completed, inherited
 from waiting import wait_until
 
@@ -148,7 +147,7 @@ class Machine:
 
     def sums(self, *names: str) -> frozenset[str]:
         """Return by what a memory's versions are known that are to be forgotten everywhere."""
-        return plan_purge(Repository(self.base), names, []).sums
+        return plan_forgetting(self.base, names, []).sums
 
     @property
     def files(self) -> Mapping[str, bytes]:

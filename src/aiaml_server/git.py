@@ -143,7 +143,7 @@ class Git:
                 as_process=True,
                 env=environment,
                 start_new_session=True,  # no terminal to ask on, and one group to kill
-                umask=-1 if sys.platform == "win32" or words[0] == "push" else 0o077,
+                umask=-1 if words[0] == "push" else 0o077,
                 pass_fds=() if words[0] in NETWORK_COMMANDS else self.inherited,
             )
             self._running.add(process)

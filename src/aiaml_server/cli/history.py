@@ -181,9 +181,10 @@ def _earlier(known: History, bank: MemoryBank, memory_id: str, at: str | None) -
     """
     versions = _versions(known, bank, memory_id)
     texts = _texts(known, versions)
-    files = known.files_at(commit) if at and (commit := known.resolve(at)) else {}
     for version in versions:
-        wanted = [files.get(version.name, "")] if at else [version.after, version.before]
+        if at and not version.commit.startswith(at):
+            continue
+        wanted = [version.after] if at else [version.after, version.before]
         present = None if at else text_in(bank, version.name)
         for name in wanted:
             if name in texts and texts[name] != present:

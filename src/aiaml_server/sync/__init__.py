@@ -15,8 +15,7 @@ waits for it, and no failure of it keeps a memory from being stored.
     remote       the address of the remote, and what may be in it
     purge        forgetting everywhere
     history      versions of memories, open conflicts
-    status       what sync reports
-    causes       what git's errors mean
+    status       what sync reports, and what errors mean
 
 The names below are all that other packages use. They are loaded when they are first used, because
 loading them takes time that no answer should wait for.
@@ -34,14 +33,13 @@ from aiaml_server.errors import GitMissing, LockTimeout
 from aiaml_server.settings import Settings
 
 if TYPE_CHECKING:
-    from aiaml_server.sync.causes import problem_of
     from aiaml_server.sync.cycle import Cycle, current_status
     from aiaml_server.sync.history import History, Version
     from aiaml_server.sync.purge import plan_forgetting
     from aiaml_server.sync.reconcile import confirm_deletions
     from aiaml_server.sync.remote import remote_in_use, set_remote, setup_remote, try_remote
     from aiaml_server.sync.skip import release_secret
-    from aiaml_server.sync.status import STATUS_FILE, Counts, Problem, Status, SyncError
+    from aiaml_server.sync.status import STATUS_FILE, Counts, Problem, Status, SyncError, problem_of
 
 __all__ = [
     "STATUS_FILE",
@@ -67,14 +65,13 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 _MODULES = {
-    "causes": ("problem_of",),
     "cycle": ("Cycle", "current_status"),
     "reconcile": ("confirm_deletions",),
     "history": ("History", "Version"),
     "purge": ("plan_forgetting",),
     "remote": ("remote_in_use", "set_remote", "setup_remote", "try_remote"),
     "skip": ("release_secret",),
-    "status": ("STATUS_FILE", "Counts", "Problem", "Status", "SyncError"),
+    "status": ("STATUS_FILE", "Counts", "Problem", "Status", "SyncError", "problem_of"),
 }
 _START_SECONDS = 0.5  # a new server answers first
 _GATHER_SECONDS = 0.2  # memories that are stored together are committed together

@@ -13,7 +13,6 @@ from aiaml_server.files import Lock, make_directory
 from aiaml_server.git import Git, GitFailed
 from aiaml_server.settings import Settings, hide_password
 from aiaml_server.sync import purge
-from aiaml_server.sync.causes import check_git_version, problem_of
 from aiaml_server.sync.exchange import Exchange
 from aiaml_server.sync.history import open_conflicts
 from aiaml_server.sync.last_sync import LastSync, Stamp, settled
@@ -30,7 +29,14 @@ from aiaml_server.sync.repository import (
     open_repository,
 )
 from aiaml_server.sync.skip import KEEP_LOCAL
-from aiaml_server.sync.status import Counts, Problem, Status, timestamp_now
+from aiaml_server.sync.status import (
+    Counts,
+    Problem,
+    Status,
+    check_git_version,
+    problem_of,
+    timestamp_now,
+)
 from aiaml_server.sync.worktree import scan, stat_directory
 from aiaml_server.timestamps import parse_timestamp
 
@@ -151,11 +157,11 @@ class Cycle:
     ) -> bool:
         """Do all steps; return whether nothing is left to do until something changes."""
         before, theirs = repository.resolve(MAIN, ORIGIN)
-        reconciler = Reconciler(repository, self._settings, status, self.counts, on_deleted)
         purge.record(repository, purge_sums)
-        reconciler.purged = purge.load_list(repository, before)
-        exchange = Exchange(repository, reconciler, status, self.counts, self._closing)
-        exchange.head, exchange.theirs = reconciler.reconcile(before), theirs
+        purged = purge.load_list(repository, before)
+        reconciler = Reconciler(repository, self._settings, status, self.counts, on_deleted, purged)
+        head = reconciler.reconcile(before)
+        exchange = Exchange(reconciler, self._closing, head, theirs)
         exchange.forget_everywhere()
         try:
             if remote:
@@ -218,11 +224,10 @@ def current_status(settings: Settings) -> Status:
         repository = open_repository(settings.base, remote=settings.remote)
         record = LastSync.load(repository, settings.base / "files")
         disk = scan(settings.base / "files", record.files)
-        for path in disk.files.keys() | record.files.keys():
-            file, known = disk.files.get(path), record.files.get(path)
-            is_known = (file and file.name) == (known and known.name)
-            if not is_known and path.removeprefix("files/") not in status.skipped:
-                status.uncommitted += 1
+        found = {path: file.name for path, file in disk.files.items()}
+        recorded = {path: state.name for path, state in record.files.items()}
+        changed = {path.removeprefix("files/") for path, _ in found.items() ^ recorded.items()}
+        status.uncommitted = len(changed - status.skipped.keys())
     except (AiamlError, OSError) as error:
         status.problem = problem_of(error)
     return status

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import random
 import threading
+from dataclasses import dataclass
 
 from aiaml_server.git import GitFailed
 from aiaml_server.sync import purge
-from aiaml_server.sync.causes import problem_of
 from aiaml_server.sync.last_sync import FileState, LastSync
 from aiaml_server.sync.merge import copy_of, is_memory_path, merge_trees
 from aiaml_server.sync.reconcile import Reconciler, conflict_trailer
@@ -18,12 +18,16 @@ from aiaml_server.sync.repository import (
     SCRATCH,
     Change,
     NewCommit,
-    Repository,
     changes_between,
     commit_message,
 )
 from aiaml_server.sync.skip import NEVER_SENT, SkipRules
-from aiaml_server.sync.status import Counts, Problem, Status, SyncError, timestamp_now
+from aiaml_server.sync.status import (
+    Problem,
+    SyncError,
+    problem_of,
+    timestamp_now,
+)
 
 _ATTEMPTS = 5
 _FIRST_PAUSE_SECONDS = 0.2
@@ -32,34 +36,31 @@ _OUTRUN = Problem(
 )
 
 
+@dataclass
 class Exchange:
     """Brings the newest commit and the remote together; used for one cycle.
 
     Attributes:
+        reconciler: brings the disk up to the newest commit.
+        closing: set when the server closes.
         head: the newest commit here.
         theirs: the newest commit that the remote is known to have.
     """
 
-    def __init__(
-        self,
-        repository: Repository,
-        reconciler: Reconciler,
-        status: Status,
-        counts: Counts,
-        closing: threading.Event,
-    ) -> None:
-        self.head = ""
-        self.theirs = ""
-        self._repository = repository
-        self._reconciler = reconciler
-        self._status = status
-        self._counts = counts
-        self._closing = closing
+    reconciler: Reconciler
+    closing: threading.Event
+    head: str
+    theirs: str
+
+    def __post_init__(self) -> None:
+        """Take over what the reconciler uses."""
+        self._repository = self.reconciler.repository
+        self._status = self.reconciler.status
 
     def forget_everywhere(self) -> None:
         """Have the history lack what is forgotten everywhere, and tell other computers so."""
         if self.head:
-            purged = self._reconciler.purged
+            purged = self.reconciler.purged
             cleaned = purge.clean(self._repository, self.head, purged)
             self._move_to(purge.publish(self._repository, cleaned, purged))
 
@@ -82,7 +83,7 @@ class Exchange:
                 self._push(remote, merged)
             except Outrun:
                 pause = _FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1.5)  # noqa: S311
-                self._closing.wait(pause)
+                self.closing.wait(pause)
             except GitFailed as error:
                 if is_remade or not self._remade_for_author(error):
                     raise
@@ -95,7 +96,7 @@ class Exchange:
         tree = self._repository.tree
         sent = changes_between(tree(self.theirs), tree(self.head))
         remote.push(self.head, "" if merged == self.theirs else self.theirs)
-        self._counts.sent += sum(map(is_memory_path, sent))
+        self.reconciler.counts.sent += sum(map(is_memory_path, sent))
         self._status.last_push = timestamp_now()
         self.theirs = self.head
 
@@ -103,7 +104,7 @@ class Exchange:
         """Make a commit the newest one, and bring the disk up to it."""
         if commit != self.head:
             self._repository.point(MAIN, commit)
-            self.head = self._reconciler.reconcile(commit, is_arriving=is_arriving)
+            self.head = self.reconciler.reconcile(commit, is_arriving=is_arriving)
 
     # --- merging --------------------------------------------------------------------------------
 
@@ -114,7 +115,7 @@ class Exchange:
         repository = self._repository
         purged = purge.load_list(repository, self.head, self.theirs)
         purge.record(repository, purged.sums)
-        self._reconciler.purged = purged
+        self.reconciler.purged = purged
         theirs = purge.clean(repository, self.theirs, purged)
         ours = purge.clean(repository, self.head, purged)
         merged = self._merge(ours, theirs)
@@ -146,7 +147,7 @@ class Exchange:
         """Make unsent commits anew if they hold what must not be sent."""
         if not self.head or self.head == theirs:
             return
-        rules = self._reconciler.rules
+        rules = self.reconciler.rules
         words = ("--objects", "--filter=object:type=blob", "--filter-provided-objects", self.head)
         output = self._repository.git.run("rev-list", *words, *_without(theirs))
         rows = [line.partition(" ") for line in os.fsdecode(output).splitlines()]

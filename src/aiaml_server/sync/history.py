@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from aiaml_server.git import GitFailed
 from aiaml_server.sync.merge import is_memory_path, memory_id_of
-from aiaml_server.sync.repository import Repository, open_repository
+from aiaml_server.sync.repository import LogRow, Repository, open_repository
 
-_FORMAT = "--format=%x01%H%x00%ct%x00%an%x00%s%x00"
 _CONFLICTS_SHOWN = 50
 
 
@@ -57,20 +54,13 @@ class History:
             names: the files to look at; all of them if empty.
             limit: how many commits to look at; 0 for all.
         """
-        if not self.head:
-            return
-        options = ["-c", "--raw", "--no-abbrev", "--no-renames", "-z", "--date-order"]
-        options += [f"--max-count={limit}"] if limit else []
-        paths = [f"files/{name}" for name in names]
-        output = self._repository.git.run("log", *options, _FORMAT, self.head, "--", *paths)
-        for text in os.fsdecode(output).split("\x01")[1:]:
-            commit, seconds, author, subject, *fields = text.split("\0")
-            rows = [field.lstrip("\n") for field in fields if field]
-            for about, path in zip(rows[::2], rows[1::2], strict=False):
-                if is_memory_path(path):
-                    before, after, action = _action(about, subject)
-                    name = path.removeprefix("files/")
-                    yield Version(commit, int(seconds), author, action, name, before, after)
+        words = [f"--max-count={limit}"] if limit else []
+        words += ["--", *(f"files/{name}" for name in names)]
+        for row in self._repository.log(self.head, *words) if self.head else ():
+            if is_memory_path(row.path):
+                name = row.path.removeprefix("files/")
+                start = row.commit, row.seconds, row.author, _action(row), name
+                yield Version(*start, row.before, row.after)
 
     def of_memory(self, memory_id: str, names: Sequence[str] = ()) -> list[Version]:
         """Return what happened to a memory, newest first.
@@ -91,36 +81,14 @@ class History:
         blobs = self._repository.blobs([name for name in names if name])
         return {name: data.decode("utf-8", "surrogateescape") for name, data in blobs.items()}
 
-    def resolve(self, revision: str) -> str:
-        """Return the commit that a revision names; an empty string if there is none."""
-        if not self.head or revision.startswith("-"):
-            return ""
-        try:
-            words = ("--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-            return self._repository.git.run("rev-parse", *words).decode().strip()
-        except GitFailed:
-            return ""
 
-    def files_at(self, commit: str) -> dict[str, str]:
-        """Map the names of the memory files of a commit to their object names."""
-        tree = self._repository.tree(commit)
-        return {
-            path.removeprefix("files/"): name for path, name in tree.items() if is_memory_path(path)
-        }
-
-
-def _action(about: str, subject: str) -> tuple[str, str, str]:
-    """Return the versions before and after, and the action, from a line of `git log --raw`."""
-    parents = len(about) - len(about.lstrip(":"))
-    names = about.split(" ")[parents + 1 : -1]
-    before, after = ("" if set(name) == {"0"} else name for name in (names[0], names[-1]))
-    if not after:
-        return before, after, "deleted"
-    if parents > 1:
-        return before, after, "edited" if before else "copied"
-    if before:
-        return before, after, "edited"
-    return before, after, "imported" if subject.startswith("Import ") else "added"
+def _action(row: LogRow) -> str:
+    if not row.after:
+        return "deleted"
+    if row.before:
+        return "edited"
+    kinds = {"Import": "imported", "Merge": "copied"}
+    return kinds.get(row.subject.partition(" ")[0], "added")
 
 
 def open_conflicts(repository: Repository, head: str) -> list[tuple[str, str]]:

@@ -10,8 +10,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -38,6 +37,7 @@ _CLEAN_NOTE = "clean"
 _PENDING_NOTE = "purge-pending"
 _EXPORT = ("--no-data", "--reference-excluded-parents", "--show-original-ids", "--reencode=no")
 _SECONDS = 3600.0
+_MESSAGE_FILE = re.compile(rb"\A\w+ memory \S* \((.+)\)(?:\n|\Z)")
 
 
 class PurgeList:
@@ -86,16 +86,26 @@ class Plan(NamedTuple):
     versions: int
 
 
-def plan_purge(repository: Repository, names: Iterable[str], ids: Iterable[str]) -> Plan:
-    """Find all versions of memories, by their file names and by the ids in file names."""
-    versions = repository.versions(repository.head())
-    wanted_ids = set(ids)
-    paths = {f"files/{name}" for name in names}
+def plan_forgetting(base: Path, names: Iterable[str], ids: Iterable[str]) -> Plan:
+    """Return what forgetting memories everywhere takes; nothing is changed.
+
+    Args:
+        base: the memory directory.
+        names: the names of their files.
+        ids: their ids, as they stand in the names of files.
+
+    Raises:
+        GitFailed: the repository cannot be read.
+        SyncError: the directory came from elsewhere.
+    """
+    repository = open_repository(base)
+    head = repository.head() if repository.exists else ""
+    versions = repository.versions(head) if head else set()
+    paths, wanted_ids = {f"files/{name}" for name in names}, set(ids)
     paths |= {path for path, _ in versions if memory_id_of(path) in wanted_ids}
     paths = _with_copies(paths, versions)
     found = {name for path, name in versions if path in paths}
-    sums = frozenset(map(sum_of, paths | found))
-    return Plan(sums, sorted(paths), len(found))
+    return Plan(frozenset(map(sum_of, paths | found)), sorted(paths), len(found))
 
 
 def _with_copies(paths: set[str], versions: Iterable[tuple[str, str]]) -> set[str]:
@@ -138,42 +148,69 @@ def publish(repository: Repository, commit: str, purged: PurgeList) -> str:
 
 
 def clean(repository: Repository, commit: str, purged: PurgeList) -> str:
-    """Return a commit like this one, whose history has nothing of the list; "" if nothing is left.
+    """Return a commit like this one, whose history has nothing of the list.
 
-    It is the same commit where that is so already.
+    It is the same commit where that is so already. A commit that did nothing else stays, empty.
     """
     if not commit or not purged.sums:
         return commit
-    cache = _CleanCache(repository, purged)
-    if commit in cache.commits:
+    key = sum_of(purged.text.decode())
+    known = repository.read_note(_CLEAN_NOTE).decode().split()
+    known = known[1:] if known[:1] == [key] else []  # commits that are clean of this list
+    if commit in known:
         return commit
-    words = (*_EXPORT, "--ignore-missing", commit, *(f"^{each}" for each in cache.commits))
+    words = (*_EXPORT, "--ignore-missing", commit, *(f"^{each}" for each in known))
     exported = repository.git.run("fast-export", *words, seconds=_SECONDS)
-    stream, tip = _rewrite(list(_parse(exported)), purged)
-    if stream or tip != commit:
+    stream, is_changed = _filter(exported, purged)
+    if is_changed:
         replace_atomic(repository.notes / _PENDING_NOTE, b"")
-    if stream:
         words = ("--quiet", "--force", "--done")
         output = repository.git.run("fast-import", *words, stdin=stream, seconds=_SECONDS)
-        tip = output.decode().strip()
-    cache.add(tip)
-    return tip
+        commit = output.decode().strip()
+    replace_atomic(repository.notes / _CLEAN_NOTE, " ".join([key, *known[-3:], commit]).encode())
+    return commit
 
 
-class _CleanCache:
-    """The commits that are known to have nothing of a purge list in their history."""
+def _filter(stream: bytes, purged: PurgeList) -> tuple[bytes, bool]:
+    """Take files out of what `git fast-export` printed; return whether there were any."""
+    parts: list[bytes] = []
+    mark, is_changed, start = b"", False, 0
+    while start < len(stream):
+        end = stream.index(b"\n", start)
+        line, start = stream[start:end], end + 1
+        word, _, rest = line.partition(b" ")
+        if word in (b"commit", b"reset"):
+            line = b"%s %s" % (word, SCRATCH.encode())
+        elif word == b"mark":
+            mark = rest
+        elif word == b"data":
+            end = start + int(rest)
+            message = _MESSAGE_FILE.sub(
+                lambda found: _without_name(found, purged), stream[start:end]
+            )
+            line = b"data %d\n%s" % (len(message), message)
+            start = end
+        elif word in (b"M", b"D"):
+            kept = _kept(line, purged)
+            is_changed |= kept != line
+            line = kept
+            if not line:
+                continue
+        parts.append(line)
+    return b"\n".join([*parts, b"get-mark " + mark, b"done", b""]), is_changed
 
-    def __init__(self, repository: Repository, purged: PurgeList) -> None:
-        self._file = repository.notes / _CLEAN_NOTE
-        self._key = sum_of(purged.text.decode())
-        lines = repository.read_note(_CLEAN_NOTE).decode().split()
-        self.commits = lines[1:] if lines[:1] == [self._key] else []
 
-    def add(self, commit: str) -> None:
-        """Add a commit; the oldest ones are dropped."""
-        if commit:
-            self.commits = [*self.commits[-3:], commit]
-            replace_atomic(self._file, "\n".join([self._key, *self.commits]).encode())
+def _kept(line: bytes, purged: PurgeList) -> bytes:
+    """Return a line about a file; an empty one if the file is on the list."""
+    words = line.split(b" ", 3)
+    path = line[2:] if words[0] == b"D" else words[3]
+    if purged.has(os.fsdecode(path)):
+        return b""
+    return b"D " + path if words[0] == b"M" and purged.has(words[2].decode()) else line
+
+
+def _without_name(found: re.Match[bytes], purged: PurgeList) -> bytes:
+    return MESSAGE.encode() if purged.has(f"files/{os.fsdecode(found[1])}") else found[0]
 
 
 def finish(repository: Repository) -> None:
@@ -187,121 +224,3 @@ def finish(repository: Repository) -> None:
         repository.git.run("reflog", "expire", "--expire=now", "--all")
         repository.git.run("gc", "--quiet", "--prune=now", seconds=_SECONDS)
         pending.unlink(missing_ok=True)
-
-
-# --- rewriting ------------------------------------------------------------------------------------
-
-
-class _Commit(NamedTuple):
-    """A commit as `git fast-export` prints it. Its lines compare it with its first parent."""
-
-    mark: bytes
-    name: bytes
-    people: list[bytes]
-    message: bytes
-    parents: list[bytes]
-    lines: list[bytes]
-
-
-def _parse(stream: bytes) -> Iterator[_Commit]:
-    """Read what `git fast-export` printed; parents come before children."""
-    fields = defaultdict[bytes, list[bytes]](list)
-    start = 0
-    while start < len(stream):
-        end = stream.index(b"\n", start)
-        line, start = stream[start:end], end + 1
-        word, _, rest = line.partition(b" ")
-        if word in (b"commit", b"reset"):
-            if b"mark" in fields:
-                yield _commit_of(fields)
-            fields.clear()
-        elif word == b"data":
-            end = start + int(rest)
-            fields[word].append(stream[start:end])
-            start = end
-        elif word in (b"M", b"D", b"author", b"committer", b"encoding"):
-            fields[b"lines" if len(word) == 1 else b"people"].append(line)
-        else:
-            fields[b"from" if word == b"merge" else word].append(rest)
-    if b"mark" in fields:
-        yield _commit_of(fields)
-
-
-def _commit_of(fields: Mapping[bytes, list[bytes]]) -> _Commit:
-    (mark,), (name,), (message,) = fields[b"mark"], fields[b"original-oid"], fields[b"data"]
-    people, parents, lines = fields[b"people"], fields[b"from"], fields[b"lines"]
-    return _Commit(mark, name, [*people], message, [*parents], [*lines])
-
-
-def _rewrite(history: Sequence[_Commit], purged: PurgeList) -> tuple[bytes, str]:
-    """Return the stream that makes the history anew, and the tip where none has to be made."""
-    now: dict[bytes, bytes] = {}  # what became of each commit; empty for nothing
-    made: list[bytes] = []
-    changed: set[bytes] = set()
-    tip = b""
-    for commit in history:
-        kept = _kept_lines(commit, purged)
-        if kept == commit.lines and changed.isdisjoint(commit.parents):
-            now[commit.mark] = tip = commit.name
-            continue
-        changed.add(commit.mark)
-        parents = [now.get(parent, parent) for parent in commit.parents]
-        left = [parent for parent in dict.fromkeys(parents) if parent]
-        is_first_gone = bool(parents and not parents[0])
-        did_something = bool(commit.lines) or len(commit.parents) > 1
-        if did_something and not kept and len(left) < 2 and not (left and is_first_gone):
-            tip = left[0] if left else b""
-        else:
-            tip = commit.mark
-            made += _rewritten(commit, left, kept, is_first_gone=is_first_gone)
-        now[commit.mark] = tip
-    if not tip.startswith(b":"):
-        return b"", tip.decode()
-    return b"".join(made) + b"get-mark %s\ndone\n" % tip, ""
-
-
-def _kept_lines(commit: _Commit, purged: PurgeList) -> list[bytes]:
-    kept = []
-    for line in commit.lines:
-        words = line.split(b" ", 3)
-        raw_path = line[2:] if words[0] == b"D" else words[3]
-        if purged.has(os.fsdecode(raw_path)):
-            continue
-        is_purged = words[0] == b"M" and purged.has(words[2].decode())
-        kept.append(b"D " + raw_path if is_purged else line)
-    return kept
-
-
-def _rewritten(
-    commit: _Commit, parents: Sequence[bytes], lines: Sequence[bytes], *, is_first_gone: bool
-) -> Iterator[bytes]:
-    ref = SCRATCH.encode()
-    if not parents:
-        yield b"reset %s\n\n" % ref
-    yield b"commit %s\nmark %s\n" % (ref, commit.mark)
-    yield b"".join(line + b"\n" for line in commit.people)
-    yield b"data %d\n%s\n" % (len(commit.message), commit.message)
-    for number, parent in enumerate(parents):
-        yield b"%s %s\n" % (b"merge" if number else b"from", parent)
-    if parents and is_first_gone:
-        yield b"deleteall\n"
-    yield b"".join(line + b"\n" for line in lines) + b"\n"
-
-
-# --- commands -------------------------------------------------------------------------------------
-
-
-def plan_forgetting(base: Path, names: Iterable[str], ids: Iterable[str]) -> Plan:
-    """Return what forgetting memories everywhere takes; nothing is changed.
-
-    Args:
-        base: the memory directory.
-        names: the names of their files.
-        ids: their ids.
-
-    Raises:
-        GitFailed: the repository cannot be read.
-        SyncError: the directory came from elsewhere.
-    """
-    repository = open_repository(base)
-    return plan_purge(repository, names, ids) if repository.exists else Plan(frozenset(), [], 0)

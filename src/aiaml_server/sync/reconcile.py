@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from aiaml_server.files import open_own
@@ -32,36 +33,32 @@ _CONFIRMED = "deleted"
 _TOO_LARGE = Problem("too-large", "the other computer's version is too large", "Make it smaller.")
 
 
+@dataclass
 class Reconciler:
     """Brings the disk and the newest commit together; used for one cycle.
 
     Attributes:
+        repository: the repository.
+        settings: the settings of the directory.
+        status: where skipped files are reported.
+        counts: counts what is done.
+        on_deleted: "delete" or "restore": what the person says about held deletions.
         purged: what is forgotten everywhere.
         is_complete: whether the last call left nothing to do until something changes.
     """
 
-    def __init__(
-        self,
-        repository: Repository,
-        settings: Settings,
-        status: Status,
-        counts: Counts,
-        on_deleted: str,
-    ) -> None:
-        self.purged = PurgeList()
-        self.is_complete = False
-        self._repository = repository
-        self._settings = settings
-        self._status = status
-        self._counts = counts
-        self._on_deleted = on_deleted
-        self._files = repository.base / "files"
-        self._person = PersonGit(repository.base)
+    repository: Repository
+    settings: Settings
+    status: Status
+    counts: Counts
+    on_deleted: str
+    purged: PurgeList
+    is_complete: bool = False
 
     @property
     def rules(self) -> SkipRules:
         """What must not be committed, as the person's choices are now."""
-        return SkipRules(self._repository, self.purged, check_secrets=self._settings.check_secrets)
+        return SkipRules(self.repository, self.purged, check_secrets=self.settings.check_secrets)
 
     def reconcile(self, head: str, *, is_arriving: bool = False) -> str:
         """Bring both together; return the newest commit.
@@ -77,13 +74,15 @@ class Reconciler:
         return head
 
     def _reconcile_once(self, head: str, *, is_arriving: bool) -> str:
-        record = LastSync.load(self._repository, self._files)
-        index_state = self._person.index_state()
-        disk = scan(self._files, record.files)
-        deletions = self._deletions(disk, record, index_state)
-        tree = self._repository.tree(head)
+        files = self.repository.base / "files"
+        record = LastSync.load(self.repository, files)
+        person = PersonGit(self.repository.base)
+        index_state = person.index_state()
+        disk = scan(files, record.files)
+        deletions = self._deletions(disk, record, person, index_state)
+        tree = self.repository.tree(head)
         found = compare(
-            disk, record, tree, self.rules, deletions, lambda: self._repository.versions(head)
+            disk, record, tree, self.rules, deletions, lambda: self.repository.versions(head)
         )
         head, copies = self._commit(found, disk, head)
         for path in (*found.unchanged, *found.added, *found.edited):
@@ -92,30 +91,32 @@ class Reconciler:
         writes = [] if deletions.is_undecided else found.writes
         writes = [*writes, *(Write(path, None, name) for path, name in copies.items())]
         is_changed = bool(writes) and self._write(found, writes, record, is_arriving=is_arriving)
-        for path in record.files.keys() - disk.files.keys() - self._repository.tree(head).keys():
+        for path in record.files.keys() - disk.files.keys() - self.repository.tree(head).keys():
             del record.files[path]
         record.held = sorted(found.held)
-        if self._files.is_dir():
-            record.directory = mark_directory(self._files)
+        if files.is_dir():
+            record.directory = mark_directory(files)
         if not deletions.is_undecided:
             record.person_index = index_state
             self._clear_confirmed(deletions.confirmed)
-        record.save(self._repository)
+        record.save(self.repository)
         self._report(found, disk)
         self.is_complete = not is_changed and not deletions.is_undecided
         return head
 
-    def _deletions(self, disk: Scan, record: LastSync, index_state: str) -> Deletions:
+    def _deletions(
+        self, disk: Scan, record: LastSync, person: PersonGit, index_state: str
+    ) -> Deletions:
         """Return what is known about files that are gone; forget about unmerged ones."""
         has_moved = index_state != record.person_index
-        unmerged = self._person.unmerged() if has_moved else set()
+        unmerged = person.unmerged() if has_moved else set()
         for name in unmerged:
             disk.files.pop(f"files/{name}", None)
-        is_working = self._person.is_working() or self._person.index_state() != index_state
+        is_working = person.is_working() or person.index_state() != index_state
         return Deletions(
-            confirmed_deletions(self._repository),
-            self._on_deleted,
-            self._person.changed_at() if has_moved else 0,
+            confirmed_deletions(self.repository),
+            self.on_deleted,
+            person.changed_at() if has_moved else 0,
             is_undecided=bool(unmerged) or is_working,
         )
 
@@ -128,8 +129,8 @@ class Reconciler:
                 commits.append(NewCommit(commit_message(action, path), [change]))
         if not head and len(commits) > _IMPORTED_AT_ONCE:
             commits = [_one_import(commits)]
-        tree = self._repository.tree(head)
-        others = self._repository.blobs([tree[path] for path in found.conflicts])
+        tree = self.repository.tree(head)
+        others = self.repository.blobs([tree[path] for path in found.conflicts])
         copies = []
         for path in found.conflicts:
             copy, data = copy_of(path, tree[path], others[tree[path]])
@@ -139,24 +140,24 @@ class Reconciler:
         for path in found.deleted:
             commits.append(NewCommit(commit_message("Forget", path), [Change(path)]))
         if commits:
-            head = self._repository.commit(commits, head)
-            self._status.last_commit = timestamp_now()
-        self._counts.saved += len(found.added) + len(found.edited)
-        self._counts.deleted += len(found.deleted)
-        return head, {path: self._repository.tree(head)[path] for path in copies}
+            head = self.repository.commit(commits, head)
+            self.status.last_commit = timestamp_now()
+        self.counts.saved += len(found.added) + len(found.edited)
+        self.counts.deleted += len(found.deleted)
+        return head, {path: self.repository.tree(head)[path] for path in copies}
 
     def _write(
         self, found: Comparison, writes: list[Write], record: LastSync, *, is_arriving: bool
     ) -> bool:
         """Write what is missing or outdated on disk; return whether a file changed meanwhile."""
-        contents = self._repository.blobs([write.name for write in writes if write.name])
+        contents = self.repository.blobs([write.name for write in writes if write.name])
         possible = []
         for write in writes:
             if write.name and write.name not in contents:
                 found.skipped[write.path] = _TOO_LARGE
             else:
                 possible.append(write)
-        written, refused, is_changed = write_files(self._repository.base, possible, contents)
+        written, refused, is_changed = write_files(self.repository.base, possible, contents)
         found.skipped |= refused
         for path, state in written.items():
             if state:
@@ -165,23 +166,23 @@ class Reconciler:
                 record.files.pop(path, None)
         deleted = sum(state is None for state in written.values())
         if is_arriving:
-            self._counts.received += len(written) - deleted
-            self._counts.deleted_elsewhere += deleted
+            self.counts.received += len(written) - deleted
+            self.counts.deleted_elsewhere += deleted
         else:
-            self._counts.restored += len(written) - deleted
+            self.counts.restored += len(written) - deleted
         return is_changed
 
     def _clear_confirmed(self, paths: set[str]) -> None:
         """Note that these deletions are committed; if there are more by now, a later cycle does."""
-        if paths and confirmed_deletions(self._repository) == paths:
-            (self._repository.notes / _CONFIRMED).unlink(missing_ok=True)
+        if paths and confirmed_deletions(self.repository) == paths:
+            (self.repository.notes / _CONFIRMED).unlink(missing_ok=True)
 
     def _report(self, found: Comparison, disk: Scan) -> None:
         skipped = sorted(found.skipped.items())
-        self._status.skipped = {path.removeprefix("files/"): why for path, why in skipped}
+        self.status.skipped = {path.removeprefix("files/"): why for path, why in skipped}
         missing = disk.placeholders - disk.files.keys()
-        self._status.placeholders = sorted(path.removeprefix("files/") for path in missing)
-        self._status.deletions_waiting = len(found.held)
+        self.status.placeholders = sorted(path.removeprefix("files/") for path in missing)
+        self.status.deletions_waiting = len(found.held)
 
 
 def conflict_trailer(path: str, copy: str) -> str:

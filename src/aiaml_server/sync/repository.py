@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp
@@ -20,9 +20,8 @@ from aiaml_server.files import make_directory, open_private, read_regular, repla
 from aiaml_server.git import Git, GitFailed
 from aiaml_server.identity import base_id, is_trusted_base, trust
 from aiaml_server.storage.store import MAX_FILE
-from aiaml_server.sync.causes import check_git_version
 from aiaml_server.sync.merge import Tree, apply_changes, merge_trees
-from aiaml_server.sync.status import Problem, SyncError
+from aiaml_server.sync.status import Problem, SyncError, check_git_version
 
 MAIN = "refs/heads/main"
 ORIGIN = "refs/remotes/origin/main"
@@ -63,6 +62,18 @@ class NewCommit(NamedTuple):
 
     message: str
     changes: Sequence[Change]
+
+
+class LogRow(NamedTuple):
+    """What one commit did to one file: its object names before and after; empty for no file."""
+
+    commit: str
+    seconds: int
+    author: str
+    subject: str
+    path: str
+    before: str
+    after: str
 
 
 class Repository:
@@ -165,33 +176,39 @@ class Repository:
                 mode, _, name = about.split(" ")
                 yield mode, name, path
 
-    def blobs(self, names: Sequence[str]) -> dict[str, bytes]:
+    def blobs(self, names: Iterable[str]) -> dict[str, bytes]:
         """Return the content of objects, without those larger than a memory may be."""
-        if not names:
-            return {}
-        wanted = "\n".join(dict.fromkeys(names)).encode() + b"\n"
-        checked = self.git.run("cat-file", "--batch-check", stdin=wanted).decode().splitlines()
-        rows = [line.split(" ") for line in checked]
-        small = [row[0] for row in rows if row[1] == "blob" and int(row[2]) <= MAX_FILE]
-        output = self.git.run("cat-file", "--batch", stdin="\n".join(small).encode() + b"\n")
-        found, start = {}, 0
-        for name in small:
-            end = output.index(b"\n", start) + 1
-            size = int(output[start:end].split(b" ")[2])
-            found[name] = output[end : end + size]
-            start = end + size + 1
+        wanted = "".join(f"{name}\n" for name in dict.fromkeys(names))
+        found: dict[str, bytes] = {}
+        output = self.git.run("cat-file", "--batch", stdin=wanted.encode()) if wanted else b""
+        start = 0
+        while start < len(output):
+            end = output.index(b"\n", start)
+            name, _, size = output[start:end].decode().split(" ")
+            start = end + 2 + int(size)
+            if int(size) <= MAX_FILE:
+                found[name] = output[end + 1 : start - 1]
         return found
+
+    def log(self, commit: str, *words: str) -> Iterator[LogRow]:
+        """Yield what each commit in the history of one did to each file, newest first.
+
+        Of a merge that is what it did other than both of its parents.
+        """
+        options = ("-c", "--raw", "--no-abbrev", "--no-renames", "-z", "--date-order")
+        form = "--format=%x01%H%x00%ct%x00%an%x00%s%x00"
+        output = os.fsdecode(self.git.run("log", *options, form, commit, *words))
+        for text in output.split("\x01")[1:]:
+            commit, seconds, author, subject, *fields = text.split("\0")
+            rows = [field.lstrip("\n") for field in fields if field]
+            for about, path in zip(rows[::2], rows[1::2], strict=False):
+                parents = len(about) - len(about.lstrip(":"))
+                names = [name.strip("0") and name for name in about.split(" ")[parents + 1 : -1]]
+                yield LogRow(commit, int(seconds), author, subject, path, names[0], names[-1])
 
     def versions(self, commit: str) -> set[tuple[str, str]]:
         """Return path and object name of every version of a file in the history of a commit."""
-        words = ("--format=", "--raw", "--no-abbrev", "--no-renames", "-m", "-z", commit, "--")
-        fields = os.fsdecode(self.git.run("log", *words)).split("\0")
-        found = set()
-        for about, path in zip(fields[::2], fields[1::2], strict=False):
-            name = about.split(" ")[3]
-            if name.strip("0"):  # else the file was deleted
-                found.add((path, name))
-        return found
+        return {(row.path, row.after) for row in self.log(commit) if row.after}
 
     def is_ancestor(self, commit: str, of: str) -> bool:
         """Return whether the history of one commit holds another."""

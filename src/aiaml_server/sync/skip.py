@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular, replace_atomic
@@ -40,6 +39,7 @@ class SkipRules:
     """Say of each file why it must not be committed, as the person's choices were when made."""
 
     def __init__(self, repository: Repository, purged: PurgeList, *, check_secrets: bool) -> None:
+        self._repository = repository
         self._purged = purged
         self._check_secrets = check_secrets
         self._released = set(os.fsdecode(repository.read_note(RELEASED)).split("\0"))
@@ -50,7 +50,7 @@ class SkipRules:
         """Ask git once which of these paths are excluded."""
         unknown = [path for path in paths if path not in self._excluded]
         if self._exclusions and unknown:
-            found = excluded_paths(self._exclusions, unknown)
+            found = excluded_paths(self._repository, unknown)
             self._excluded |= {path: path in found for path in unknown}
 
     def reason(self, path: str, name: str, data: bytes) -> Problem | None:
@@ -94,22 +94,23 @@ def exclusions(base: Path) -> bytes:
         raise SyncError(Problem("unreadable", sentence, remedy)) from error
 
 
-def excluded_paths(rules: bytes, paths: Sequence[str]) -> set[str]:
-    """Return the paths that rules in the syntax of .gitignore exclude."""
-    with TemporaryDirectory(prefix="aiaml-rules-") as name:
-        place = Path(name)
-        git = Git(place)
-        git.run("init", "--quiet", "--template=", "work")
-        (place / "work" / ".git" / "info").mkdir(exist_ok=True)
-        (place / "work" / ".git" / "info" / "exclude").write_bytes(rules)
-        git.directory = place / "work"
-        text = b"".join(os.fsencode(path) + b"\0" for path in paths)
-        try:
-            output = git.run("check-ignore", "--no-index", "-z", "--stdin", stdin=text)
-        except GitFailed as error:
-            if error.exit_code != 1:
-                raise
-            return set()
+def excluded_paths(repository: Repository, paths: Sequence[str]) -> set[str]:
+    """Return the paths that `.keep-local` excludes; our notes serve as an empty work tree."""
+    variables = {
+        "GIT_DIR": str(repository.directory),
+        "GIT_WORK_TREE": str(repository.notes),
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "core.excludesFile",
+        "GIT_CONFIG_VALUE_0": str(repository.base / KEEP_LOCAL),
+    }
+    text = b"".join(os.fsencode(path) + b"\0" for path in paths)
+    git = Git(repository.notes, variables)
+    try:
+        output = git.run("check-ignore", "--no-index", "-z", "--stdin", stdin=text)
+    except GitFailed as error:
+        if error.exit_code != 1:
+            raise
+        return set()
     return set(os.fsdecode(output).split("\0")[:-1])
 
 

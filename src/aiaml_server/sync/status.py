@@ -1,15 +1,25 @@
-"""What sync reports: problems with their remedies, and the status file that other programs read."""
+"""What sync reports: the status, and what errors mean. No other module reads git's words."""
 
 from __future__ import annotations
 
+import errno
 import json
+import re
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import NamedTuple
 
-from aiaml_server.errors import AiamlError
+from aiaml_server.errors import (
+    AiamlError,
+    GitMissing,
+    InvalidSetting,
+    LockTimeout,
+    StoreError,
+    UnsafePath,
+)
 from aiaml_server.files import read_own, replace_atomic
+from aiaml_server.git import NETWORK_COMMANDS, TIMED_OUT, GitFailed
 from aiaml_server.timestamps import format_timestamp, now_micros
 
 STATUS_FILE = ".sync-status.json"
@@ -124,3 +134,159 @@ class Counts:
     received: int = 0
     deleted_elsewhere: int = 0
     sent: int = 0
+
+
+# --- what errors mean -----------------------------------------------------------------------------
+
+_NEEDED = "2.33"
+_RETRIED = "Sync tries again by itself."
+_LOCAL_SAFE = "Memories are safe on this computer meanwhile."
+
+
+class Cause(NamedTuple):
+    """A row of the table below; `words` is what git prints then, as a regular expression."""
+
+    kind: str
+    words: str
+    sentence: str
+    remedy: str
+    commands: tuple[str, ...] = NETWORK_COMMANDS
+
+
+# The first row that matches holds, so what is special stands before what is general.
+_CAUSES = (
+    Cause(
+        "author-address",
+        r"gh007|private e-?mail|e-?mail address.{0,80}(not|refus|reject|publish)",
+        "the host refuses the e-mail address of the commits",
+        "Set another one with `git config --global user.email ADDRESS` (GitHub shows yours under "
+        "Settings, Emails), then run `aiaml sync`: what was not sent yet is committed anew.",
+    ),
+    Cause(
+        "protected-branch",
+        r"protected branch|gh006|not allowed to (force )?push|non-fast-forward"
+        r"|force.push.{0,60}(not|denied|disallow)|cannot force.push",
+        "the host protects the branch `main`",
+        "Allow pushes to `main`, and force pushes for `aiaml forget --everywhere`, in the "
+        "repository's settings.",
+    ),
+    Cause(
+        "push-rule",
+        r"gh013|repository rule|push rule|pre-receive hook declined|hook declined|push declined",
+        "a rule of the host refuses the push",
+        "Read the host's words above, and change the rule in the repository's settings.",
+    ),
+    Cause(
+        "host-key",
+        r"host key verification failed|remote host identification has changed|authenticity of host",
+        "the host's SSH key is unknown or has changed",
+        "Run `ssh -T HOST` once by hand, compare the key with the one that the host publishes, and "
+        "accept it.",
+    ),
+    Cause(
+        "key-refused",
+        r"permission denied \(|authentication failed|could not read (username|password)"
+        r"|invalid (username|credentials)|terminal prompts disabled|returned error: 401",
+        "the host did not accept your key, token or password",
+        "`git ls-remote ADDRESS` must answer without a question: add your SSH key at the host, or "
+        "store a valid token with a credential helper.",
+    ),
+    Cause(
+        "no-permission",
+        r"permission.{0,200} denied to |write access|read.only|returned error: 403"
+        r"|insufficient permission|unable to create temporary object directory|not permitted",
+        "you may read the remote repository, but not write to it",
+        "Give the key or token the right to write, or ask the owner of the repository.",
+    ),
+    Cause(
+        "remote-disk-full",
+        r"no space left|disk quota|quota exceeded",
+        "the disk of the remote repository is full",
+        "Make room there.",
+        ("push",),
+    ),
+    Cause(
+        "disk-full",
+        r"no space left|disk quota",
+        "the disk is full",
+        "Make room on the disk that holds the memories. Nothing is lost.",
+        (),
+    ),
+    Cause(
+        "offline",
+        r"could not resolve host|unable to look up|connection (refused|timed out|reset|closed)"
+        r"|(unable|failed) to connect|network is unreachable|no route to host|no answer within"
+        r"|operation too slow|remote end hung up|early eof|returned error: 5\d\d",
+        "the remote cannot be reached",
+        f"Check the network. {_RETRIED} {_LOCAL_SAFE}",
+    ),
+    Cause(
+        "no-repository",
+        r"does not appear to be a git repository|repository .{0,400}not found|returned error: 404"
+        r"|not exported|no such file or directory",
+        "there is no repository at the remote's address, or you may not see it",
+        "Compare the address, make an empty private repository there, or plug in its disk.",
+    ),
+    Cause(
+        "locked",
+        r"\.lock['\":]|another git process|cannot lock ref",
+        "another git process is working in the repository",
+        f"Let it end. {_RETRIED} If none runs, delete the lock file that the message names.",
+        (),
+    ),
+)
+
+
+_OF_TYPES: dict[type[Exception], Problem] = {
+    GitMissing: Problem("no-git", "git is not installed", f"Install git {_NEEDED} or newer."),
+    LockTimeout: Problem("locked", "another process is syncing this directory", _RETRIED),
+}
+_DISK_FULL = Problem("disk-full", "the disk is full", "Make room. Nothing is lost.")
+
+
+def problem_of(error: Exception) -> Problem:
+    """Return what an error of sync, git or the system means."""
+    cause = error.cause if isinstance(error, StoreError) else error
+    if isinstance(error, SyncError):
+        return error.problem
+    if isinstance(error, GitFailed):
+        return _git_problem(error)
+    if type(error) in _OF_TYPES:
+        return _OF_TYPES[type(error)]
+    if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
+        return _DISK_FULL
+    if isinstance(error, (InvalidSetting, UnsafePath)):
+        return Problem("setting", str(error), "Correct that. Nothing is sent meanwhile.")
+    return Problem("other", str(error), f"Run `aiaml sync` to try again. {_LOCAL_SAFE}")
+
+
+def _git_problem(error: GitFailed) -> Problem:
+    text = error.output[-20_000:].lower()
+    for cause in _CAUSES:
+        if (not cause.commands or error.command in cause.commands) and re.search(cause.words, text):
+            return Problem(cause.kind, cause.sentence + _quoted(error), cause.remedy)
+    if error.exit_code == TIMED_OUT:
+        return Problem("timeout", f"git {error.command} took too long", _RETRIED)
+    sentence = f"git {error.command} failed{_quoted(error)}"
+    return Problem("git", sentence, f"Run `aiaml sync` to try again. {_LOCAL_SAFE}")
+
+
+def _quoted(error: GitFailed) -> str:
+    """Return the server's own words, or else git's, in brackets."""
+    lines = [line.strip() for line in error.output.splitlines() if line.strip()]
+    remote_lines = [line for line in lines if line.startswith("remote:")]
+    words = " / ".join(line.removeprefix("remote:").strip() for line in remote_lines or lines)
+    return f' ("{words[:300]}")' if words else ""
+
+
+def check_git_version(output: str) -> None:
+    """Check what `git version` prints.
+
+    Raises:
+        SyncError: git is too old.
+    """
+    found = re.search(r"(\d+)\.(\d+)", output)
+    wanted = tuple(map(int, _NEEDED.split(".")))
+    if found and (int(found[1]), int(found[2])) < wanted:
+        sentence = f"git {found[0]} is too old"
+        raise SyncError(Problem("old-git", sentence, f"Install git {_NEEDED} or newer."))

@@ -81,7 +81,6 @@ class Comparison:
         deleted: paths whose deletion is to be committed.
         conflicts: paths that were edited here while another version arrived; that one is copied.
         writes: what is to be written to the disk.
-        restored: how many of these were lost on the disk.
         skipped: the files that must not be committed, with the reason.
         held: deletions that wait for confirmation.
         unchanged: paths that are as in the newest commit.
@@ -92,7 +91,6 @@ class Comparison:
     deleted: list[str] = field(default_factory=list)
     conflicts: list[str] = field(default_factory=list)
     writes: list[Write] = field(default_factory=list)
-    restored: int = 0
     skipped: dict[str, Problem] = field(default_factory=dict)
     held: set[str] = field(default_factory=set)
     unchanged: list[str] = field(default_factory=list)
@@ -184,7 +182,7 @@ def compare(
     """
     result = Comparison()
     memories = {path: name for path, name in tree.items() if is_memory_path(path)}
-    gone = _Gone(result, deletions, record, memories, disk)
+    gone = {}
     rules.prepare(disk.files)
     for path in sorted(memories.keys() | disk.files.keys()):
         known, committed = record.files.get(path), memories.get(path)
@@ -193,7 +191,7 @@ def compare(
         if path in disk.unreadable or (file is None and path in disk.placeholders):
             continue
         if file is None:
-            gone.add(path, before)
+            gone[path] = before == committed
         elif file.name == committed:
             result.unchanged.append(path)
         elif file.name == before:
@@ -202,7 +200,9 @@ def compare(
             continue
         else:
             _compare_changed(result, path, file, before, committed, rules, deletions, versions)
-    gone.decide()
+    is_empty = not disk.files and not disk.placeholders
+    held = set(record.held)
+    _decide_deletions(result, gone, memories, held, deletions, is_empty=is_empty)
     result.skipped |= disk.unreadable
     return result
 
@@ -233,56 +233,45 @@ def _compare_changed(
             result.conflicts.append(path)
 
 
-class _Gone:
-    """Decides about files that the newest commit has and the disk has not."""
+def _decide_deletions(
+    result: Comparison,
+    gone: Mapping[str, bool],
+    memories: Tree,
+    held_before: set[str],
+    deletions: Deletions,
+    *,
+    is_empty: bool,
+) -> None:
+    """Commit, hold or take back deletions.
 
-    def __init__(
-        self,
-        result: Comparison,
-        deletions: Deletions,
-        record: LastSync,
-        memories: Tree,
-        disk: Scan,
-    ) -> None:
-        self._result = result
-        self._deletions = deletions
-        self._held_before = set(record.held)
-        self._memories = memories
-        self._is_empty = not disk.files and not disk.placeholders
-        self._deleted: set[str] = set()
-
-    def add(self, path: str, before: str | None) -> None:
-        """Take note of one: it was deleted only if it was here in the committed version."""
-        was_here = before is not None and before == self._memories[path]
-        said = path in self._deletions.confirmed or path in self._held_before
-        if was_here and (said or not self._deletions.git_changed_at):
-            self._deleted.add(path)
-        elif not self._deletions.is_undecided:
-            self._restore(path)
-
-    def _restore(self, path: str) -> None:
-        self._result.writes.append(Write(path, None, self._memories[path]))
-        self._result.restored += 1
-
-    def decide(self) -> None:
-        """Commit, hold or take back the deletions."""
-        if self._deletions.is_undecided:
-            self._result.held = self._held_before
-            return
-        unasked = self._deleted - self._deletions.confirmed
-        restored = set[str]()
-        if self._deletions.answer == "delete":
-            unasked = set()
-        elif self._deletions.answer == "restore" or (self._is_empty and unasked == self._deleted):
-            restored, unasked = unasked, set()
-        elif len(unasked) <= MANY_DELETIONS or SHARE_OF_DELETIONS * len(unasked) <= len(
-            self._memories
-        ):
-            unasked &= self._held_before
-        for path in sorted(restored):
-            self._restore(path)
-        self._result.held = unasked
-        self._result.deleted = sorted(self._deleted - unasked - restored)
+    Args:
+        result: where the decision goes.
+        gone: the files that the disk lacks; whether each was here in the committed version.
+        memories: the files of the newest commit.
+        held_before: the deletions that waited for confirmation until now.
+        deletions: what is known about them.
+        is_empty: whether the disk has no file at all.
+    """
+    if deletions.is_undecided:
+        result.held = held_before
+        return
+    said = deletions.confirmed | held_before
+    deleted = {
+        path
+        for path, was_here in gone.items()
+        if was_here and (path in said or not deletions.git_changed_at)
+    }
+    unasked = deleted - deletions.confirmed
+    restored = gone.keys() - deleted
+    if deletions.answer == "delete":
+        unasked = set()
+    elif deletions.answer == "restore" or (is_empty and unasked == deleted):
+        restored, unasked = restored | unasked, set()
+    elif len(unasked) <= MANY_DELETIONS or SHARE_OF_DELETIONS * len(unasked) <= len(memories):
+        unasked &= held_before
+    result.writes += [Write(path, None, memories[path]) for path in sorted(restored)]
+    result.held = unasked
+    result.deleted = sorted(deleted - unasked - restored)
 
 
 def write_files(
