@@ -67,14 +67,12 @@ class History:
 
         Args:
             memory_id: its id, as it stands in the names of files, or the beginning of it.
-            names: the files that hold it now.
+            names: the files that hold it now; only these are looked at, if there are any.
         """
-        found = []
-        for version in self.versions():
-            is_its_name = memory_id_of(version.name).startswith(memory_id)
-            if version.name in names or is_its_name:
-                found.append(version)
-        return found
+        if names:
+            return list(self.versions(names))
+        every = self.versions()
+        return [each for each in every if memory_id_of(each.name).startswith(memory_id)]
 
     def texts(self, names: Iterable[str]) -> dict[str, str]:
         """Map object names to their content. Bytes that are not UTF-8 become lone surrogates."""

@@ -34,6 +34,7 @@ UNTRUSTED = Problem(
     "this memory directory has a history that was not made here",
     "If it is yours, run `aiaml trust` with the directory. Nothing is sent until then.",
 )
+_DRAFT = ".aiaml-git-"  # begins the name of a repository that is being made
 _MAX_PACKS = 30
 _CONFIG = """\
 [core]
@@ -101,18 +102,20 @@ class Repository:
 
     def create(self) -> None:
         """Make the repository, whole or not at all."""
-        draft = Path(mkdtemp(prefix=".aiaml-git-", dir=self.base))
+        for leftover in self.base.glob(f"{_DRAFT}*"):  # of a killed process
+            shutil.rmtree(leftover, ignore_errors=True)
+        draft = Path(mkdtemp(prefix=_DRAFT, dir=self.base))
         try:
             setup = Git(self.base, {"GIT_DIR": str(draft)})
             setup.run("init", "--quiet", "--bare", "--template=", "--initial-branch=main")
             replace_atomic(draft / "config", _CONFIG.encode())
             replace_atomic(draft / ".gitignore", b"*\n")  # for the person's own git
             (draft / NOTES).mkdir(0o700)
-            self._move_aside()
-            draft.rename(self.directory)
-        except BaseException:
+            if not self.exists:  # nobody else has made it meanwhile
+                self._move_aside()
+                draft.rename(self.directory)
+        finally:
             shutil.rmtree(draft, ignore_errors=True)
-            raise
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -286,6 +289,7 @@ class Repository:
             self.git.run("fsck", "--connectivity-only", "--no-dangling", seconds=3600)
         except GitFailed:
             kept = {name: self.read_note(name) for name in _KEPT_NOTES}
+            self._move_aside()
             self.create()
             for name, data in kept.items():
                 replace_atomic(self.notes / name, data, 0o600)
