@@ -123,6 +123,7 @@ def test_deletion_reaches_the_other_computer_and_is_counted(pair: tuple[Machine,
     assert (ada.cycle.counts.deleted, bob.cycle.counts.deleted_elsewhere) == (1, 1)
 
 
+@pytest.mark.slow
 def test_edit_saved_while_400_files_arrive_is_kept(
     pair: tuple[Machine, Machine], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,6 +70,7 @@ class Cycle:
         self._closing = closing or threading.Event()
         self._repository: Repository | None = None
         self._unchanged_state: object = None
+        self._lock_seconds = 0.0
 
     def run(
         self,
@@ -93,6 +94,7 @@ class Cycle:
         Raises:
             LockTimeout: another process was syncing all the time.
         """
+        self._lock_seconds = lock_seconds
         make_directory(self._base)
         with Lock(self._base / LOCK_FILE).held(lock_seconds) as hold:
             if not (hold.acquired or hold.problem):
@@ -137,7 +139,7 @@ class Cycle:
     ) -> None:
         repository = open_repository(self._base, remote=self._settings.remote, create=True)
         self._repository = repository
-        with repository.locked():
+        with repository.locked(self._lock_seconds):
             try:
                 is_complete = self._steps(repository, status, remote, on_deleted, purge_sums)
             except GitFailed as error:

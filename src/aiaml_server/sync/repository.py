@@ -35,6 +35,7 @@ UNTRUSTED = Problem(
     "If it is yours, run `aiaml trust` with the directory. Nothing is sent until then.",
 )
 _DRAFT = ".aiaml-git-"  # begins the name of a repository that is being made
+_POLL_SECONDS = 0.05
 _MAX_PACKS = 30
 _CONFIG = """\
 [core]
@@ -118,14 +119,17 @@ class Repository:
             shutil.rmtree(draft, ignore_errors=True)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Wait for no git of a killed process, and let none of ours outlive this lock unnoticed.
+    def locked(self, seconds: float = 0.0) -> Iterator[None]:
+        """Hold the repository, and remove the lock files that a killed git left in it.
 
-        Local git commands inherit the lock's descriptor, so it stays held until they have ended.
-        What a killed git left behind is then nobody's, and is removed.
+        Local git commands inherit the descriptor of our lock. So it stays held until they have
+        ended, even if this process is killed, and whoever gets it knows that no git is at work.
+
+        Args:
+            seconds: how long to wait for a git of a killed process.
 
         Raises:
-            LockTimeout: a git of a killed process still works.
+            LockTimeout: it still works.
         """
         if sys.platform == "win32":
             yield
@@ -133,10 +137,15 @@ class Repository:
         import fcntl  # noqa: PLC0415 (not on Windows)
 
         with open(self.notes / "running.lock", "w", opener=open_private) as stream:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise LockTimeout("a git command of a killed process is still running") from error
+            deadline = time.monotonic() + seconds
+            while True:
+                try:
+                    fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError as error:
+                    if time.monotonic() >= deadline:
+                        raise LockTimeout("a git command of a killed process works") from error
+                    time.sleep(_POLL_SECONDS)
             self.git.inherited = (stream.fileno(),)
             for path in [
                 *self.directory.glob("*.lock"),
