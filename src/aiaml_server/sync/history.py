@@ -67,12 +67,14 @@ class History:
 
         Args:
             memory_id: its id, as it stands in the names of files, or the beginning of it.
-            names: the files that hold it now; only these are looked at, if there are any.
+            names: files that hold it under another name.
         """
-        if names:
-            return list(self.versions(names))
-        every = self.versions()
-        return [each for each in every if memory_id_of(each.name).startswith(memory_id)]
+        found = []
+        for version in self.versions():
+            has_id = memory_id_of(version.name).startswith(memory_id)
+            if has_id or version.name in names:
+                found.append(version)
+        return found
 
     def texts(self, names: Iterable[str]) -> dict[str, str]:
         """Map object names to their content. Bytes that are not UTF-8 become lone surrogates."""

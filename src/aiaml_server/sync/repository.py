@@ -18,7 +18,7 @@ from typing import NamedTuple
 from aiaml_server.errors import LockTimeout, MalformedFile
 from aiaml_server.files import make_directory, open_private, read_regular, replace_atomic
 from aiaml_server.git import Git, GitFailed
-from aiaml_server.identity import base_id, is_trusted_base, trust
+from aiaml_server.identity import base_id, is_trusted, is_trusted_base, trust
 from aiaml_server.storage.store import MAX_FILE
 from aiaml_server.sync.merge import Tree, apply_changes, merge_trees
 from aiaml_server.sync.status import Problem, SyncError, check_git_version
@@ -335,6 +335,9 @@ def open_repository(base: Path, *, remote: str = "", create: bool = False) -> Re
     if repository.exists:
         if not is_trusted_base(base, remote):
             raise SyncError(UNTRUSTED)
+        if remote and not is_trusted(base):
+            with suppress(OSError):
+                trust(base)
     elif create:
         make_directory(base)
         check_git_version(repository.git.run("version").decode())
