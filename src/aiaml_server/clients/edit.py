@@ -142,8 +142,9 @@ def snippet(client: Client, command: Sequence[str], variables: Mapping[str, str]
 
 def project_variables(directory: Path) -> Mapping[str, str]:
     """Return the environment of our entry in the files of a project; empty if there is none."""
+    machine = Machine("", directory, {})
     clients = [client.in_project(directory) for client in CLIENTS if client.project_file]
-    entries = connections(Machine("", directory, {}), clients)
+    entries = connections(machine, [client for client in clients if client.existing(machine)])
     return next((each.variables for each in entries if each.name == ENTRY), {})
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from importlib.util import find_spec
 from pkgutil import resolve_name
 
@@ -59,6 +58,8 @@ def known(source: str, value: str) -> tuple[str, ...]:
     words = [word.strip().lower() for word in value.split(",") if word.strip()]
     for word in words:
         if word not in OWN:
+            from difflib import get_close_matches  # noqa: PLC0415 (slow, and hooks wait for it)
+
             near = get_close_matches(word, OWN, 1)
             hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(OWN)}"
             raise InvalidSetting(source, f"names {word!r}, and there is no such toolset{hint}")
