@@ -216,8 +216,12 @@ hook.main()
 """
 
 
-def test_a_hook_that_takes_too_long_ends_and_is_counted(base: Path) -> None:
+def test_a_hook_that_takes_too_long_ends_and_is_counted(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With 0 and without a word."""
+    for name in ("XDG_STATE_HOME", "WIN_PD_OVERRIDE_LOCAL_APPDATA"):
+        monkeypatch.setenv(name, str(tmp_path / "state"))
     count = "import aiaml_server.server.hooks.timeouts as t; print(t.count_timeouts())"
     counts = []
     for _ in range(2):

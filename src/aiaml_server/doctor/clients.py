@@ -12,6 +12,7 @@ from pathlib import Path
 from aiaml_server import toolsets
 from aiaml_server.doctor.context import REPORT, Context
 from aiaml_server.errors import InvalidSetting
+from aiaml_server.server.hooks.timeouts import count_timeouts
 from aiaml_server.storage.programs import find
 from aiaml_server.toolset import Finding, Level
 
@@ -52,6 +53,9 @@ def connections(_: Context) -> Iterator[Finding]:
         yield Finding("clients", "ok", f"connected: {', '.join(good)}")
     elif not any(connection.name or connection.problem for connection in found):
         yield Finding("clients", "ok", "none is connected; `aiaml install --list` shows them")
+    if count := count_timeouts():
+        remedy = "memories are not shown then; hooks are quicker on a computer that is less busy"
+        yield Finding("clients", "warning", f"hooks ran out of time {count:,} times", remedy)
 
 
 def server(context: Context) -> Iterator[Finding]:
