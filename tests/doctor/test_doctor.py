@@ -12,7 +12,7 @@ import pytest
 
 from aiaml_server import Memory, MemoryBank, Settings
 from aiaml_server.cli import main
-from aiaml_server.doctor import CHECK_NAMES, CHECKS, run_checks
+from aiaml_server.doctor import CHECK_NAMES, run_checks
 from aiaml_server.format.memory import format as format_memory
 from aiaml_server.index.index import Index
 from aiaml_server.settings import SETTINGS
@@ -51,7 +51,7 @@ def test_a_healthy_directory_has_no_finding(base: Path) -> None:
     before = sorted(base.glob("files/*"))
     findings = check(base)
     assert {finding.level for finding in findings} == {"ok"}, findings
-    assert {finding.check for finding in findings} >= {"directory", "files", "index", "git"}
+    assert {finding.check for finding in findings} >= {"directory", "files", "index", "sync"}
     assert sorted(base.glob("files/*")) == before
     assert {finding.level for finding in check(base.parent / "new")} == {"ok"}
     assert not (base.parent / "new").exists()
@@ -71,7 +71,6 @@ NAME = "20260101_000000_0a1b2c3d.md"
 TROUBLES: dict[str, tuple[Callable[[Path], object], dict[str, str], str, str]] = {
     "malformed": (plant(NAME, "no head"), {}, "files", f"{NAME} is not a memory"),
     "invisible": (plant(NAME, memory_text("a\u200bb")), {}, "files", "invisible characters"),
-    "a conflict copy": (plant("a (1).md", "x"), {}, "files", "a cloud program made"),
     "another file": (plant("notes.txt", "x"), {}, "files", "notes.txt in"),
     "an id twice": (
         lambda base: [
@@ -161,9 +160,8 @@ def test_fix_makes_private_and_removes_what_a_killed_writer_left(
 
 def test_a_check_that_crashes_is_one_finding(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The others still run."""
-    monkeypatch.setitem(CHECKS, "disk", "directory:no_such_function")
-    monkeypatch.setattr("aiaml_server.doctor.directory.shutil.disk_usage", lambda _: 1 / 0)
-    findings = check(base, "space", "files")
+    monkeypatch.setattr("aiaml_server.doctor.directory._try_writing", lambda _: 1 / 0)
+    findings = check(base, "disk", "files")
     assert [finding.level for finding in findings] == ["error", "ok"]
     assert "ZeroDivisionError" in findings[0].found
 

@@ -31,7 +31,6 @@ from aiaml_server.files import (
     remove_stale_temporaries,
     write_atomic,
 )
-from aiaml_server.storage.derived import folder
 from aiaml_server.sync import Status
 from client import NOTE, SERVER, Client
 from machine import CLEAN, Machine
@@ -160,7 +159,7 @@ def base(tmp_path: Path) -> Path:
 
 def plant(base: Path, place: str, kind: Callable[[Path, Path], None], canary: Path) -> None:
     """Put something in the place of what is ours."""
-    path = base / place.replace("FOLDER", folder(base).name if "FOLDER" in place else "")
+    path = base / place
     path.parent.mkdir(exist_ok=True)
     remove_own(path)
     kind(path, canary)

@@ -29,14 +29,12 @@ class Context:
         offline: whether the remote must not be asked.
         wrong: the settings that cannot be used, by name.
         settings: the others; None if they do not say where the memories are.
-        told: sentences that a finding has said, so that no other repeats them.
     """
 
     environ: Mapping[str, str] = field(repr=False)
     offline: bool = False
     wrong: dict[str, InvalidSetting] = field(init=False, default_factory=dict)
     settings: Settings | None = field(init=False, default=None)
-    told: set[str] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
         """Leave out the settings that cannot be used one by one, so that all are named."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import stat
 import sys
 from collections.abc import Iterator
@@ -16,7 +15,6 @@ from aiaml_server.files import Lock, temporary_path, write_atomic
 from aiaml_server.identity import is_trusted_base
 from aiaml_server.toolset import Finding, Fix
 
-_LITTLE_MEBIBYTES = 500
 _TRIAL = b"aiaml doctor\n"
 _CLOUDS = re.compile(
     r"(?i)dropbox.*|onedrive.*|icloud ?drive|mobile documents|com~apple~clouddocs|google ?drive.*"
@@ -25,7 +23,7 @@ _CLOUDS = re.compile(
 
 
 def location(context: Context) -> Iterator[Finding]:
-    """Check that the directory exists or can be created, and is not in a cloud folder."""
+    """Check that the directory is one, that it is trusted, and not in a cloud folder."""
     if context.settings is None:
         found = "unknown, so it is not checked: AIAML_MEMORY_DIR cannot be used"
         yield Finding("directory", "error", found, "correct AIAML_MEMORY_DIR, then run this again")
@@ -35,18 +33,12 @@ def location(context: Context) -> Iterator[Finding]:
         remedy = "move it away, or set AIAML_MEMORY_DIR to a directory"
         yield Finding("directory", "error", f"{base} is not a directory", remedy)
         return
-    above = _existing(base)
-    if not base.is_dir() and not os.access(above, os.W_OK):
-        found = f"{base} does not exist, and cannot be created in {above}"
-        remedy = f"make {above} writable for you, or set AIAML_MEMORY_DIR"
-        yield Finding("directory", "error", found, remedy)
-        return
     new = "" if base.is_dir() else " does not exist yet; the first memory creates it"
     yield Finding("directory", "ok", f"{base}{new}")
     if base.is_dir() and not is_trusted_base(base, context.settings.remote):
         found = f"{base} was made on another computer or by another user; it is not synchronised"
         yield Finding("directory", "warning", found, f"if it is yours: `aiaml trust {base}`")
-    if any(_CLOUDS.fullmatch(part) for part in {*base.parts, *above.resolve().parts}):
+    if any(_CLOUDS.fullmatch(part) for part in {*base.parts, *base.resolve().parts}):
         found = f"{base} is in a cloud folder, whose program may copy or replace files"
         remedy = "move it elsewhere, and synchronise with `aiaml sync --setup` (docs/sync.md)"
         yield Finding("directory", "warning", found, remedy)
@@ -90,19 +82,6 @@ def permissions(context: Context) -> Iterator[Finding]:
         yield Finding("access", "ok", f"others cannot read it (mode {mode:04o})")
 
 
-def free_space(context: Context) -> Iterator[Finding]:
-    """Check that there is room on the disk."""
-    if context.settings is None:
-        return
-    mebibytes = shutil.disk_usage(_existing(context.settings.base)).free // (1024 * 1024)
-    found = f"{mebibytes:,} MiB free"
-    if mebibytes < _LITTLE_MEBIBYTES:
-        remedy = "free some space; nothing can be stored on a full disk"
-        yield Finding("space", "warning", found, remedy)
-    else:
-        yield Finding("space", "ok", found)
-
-
 def _try_writing(directory: Path) -> None:
     """Write, read and delete a file that no reader looks at.
 
@@ -116,8 +95,3 @@ def _try_writing(directory: Path) -> None:
             raise OSError("what was written is not what is read")
     finally:
         path.unlink()
-
-
-def _existing(path: Path) -> Path:
-    """Return the path, or the nearest directory above it that exists."""
-    return next(parent for parent in (path, *path.parents) if parent.is_dir())

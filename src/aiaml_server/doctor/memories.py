@@ -20,9 +20,6 @@ from aiaml_server.terminal import plural
 from aiaml_server.toolset import Finding, Fix
 
 _STALE_SECONDS = 3600.0
-_CONFLICT_COPY = re.compile(
-    r"(?i)conflicted copy|case conflict|\.sync-conflict-|sfconflict|\[conflicted\]| \(\d+\)\."
-)
 _SYSTEM_FILES = ("desktop.ini", "thumbs.db")
 REPLACES = re.compile(r"\bReplaces ([0-9a-f]{8})\b")
 
@@ -90,9 +87,6 @@ def _other_files(directory: Path) -> Iterator[Finding]:
                 yield Finding("files", "warning", found, "`aiaml doctor --fix` deletes it", fix)
         elif path.name.startswith(".") or path.name.lower() in _SYSTEM_FILES:
             continue
-        elif _CONFLICT_COPY.search(path.name):
-            found = f"{path.name} is a copy that a cloud program made"
-            yield _warning(found, "compare it with the original, keep one, delete the other")
         elif not path.name.endswith(SUFFIX):
             yield _warning(f"{path.name} in {directory} is not read", "move it away")
 

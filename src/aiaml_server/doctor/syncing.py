@@ -9,34 +9,24 @@ from aiaml_server.doctor.context import Context
 from aiaml_server.errors import AiamlError
 from aiaml_server.sync import current_status, problem_of, remote_in_use, try_remote
 from aiaml_server.terminal import plural
-from aiaml_server.toolset import Finding
+from aiaml_server.toolset import Finding, Level
 
+_GIT = ("no-git", "old-git")  # kinds of problems without which everything but sync works
 _COPY = "`aiaml export --to FILE` writes a copy; `aiaml sync --setup` keeps one"
-
-
-def git(context: Context) -> Iterator[Finding]:
-    """Check that git is there, if it is wanted."""
-    settings = context.settings
-    if settings and not settings.sync:
-        yield Finding("git", "ok", "not used: sync is off (AIAML_ENABLE_SYNC)")
-    elif settings:
-        problem = current_status(settings).problem
-        if problem and problem.kind in ("no-git", "old-git"):
-            yield Finding("git", "warning", problem.sentence, problem.remedy)
-        else:
-            yield Finding("git", "ok", "installed")
 
 
 def status(context: Context) -> Iterator[Finding]:
     """Report how the last sync went, and what waits for the person."""
     settings = context.settings
+    if settings and not settings.sync:
+        yield Finding("sync", "ok", "off (AIAML_ENABLE_SYNC)")
     if not settings or not context.base or not settings.sync:
         return
     found = current_status(settings)
-    if found.problem and found.problem.kind not in ("no-git", "old-git"):
-        context.told.add(found.problem.sentence)
-        sentence = f"failing since {found.failing_since}: {found.problem.sentence}"
-        yield Finding("sync", "error", sentence, found.problem.remedy)
+    if found.problem:
+        level: Level = "warning" if found.problem.kind in _GIT else "error"
+        since = f"failing since {found.failing_since}: " if found.failing_since else ""
+        yield Finding("sync", level, since + found.problem.sentence, found.problem.remedy)
     for name, why in found.needs_attention.items():
         yield Finding(
             "sync", "warning", f"files/{name} is not committed: {why.sentence}", why.remedy
@@ -71,9 +61,6 @@ def remote(context: Context) -> Iterator[Finding]:
     if re.match(r"\w+://[^/@:]*:[^/@]+@", settings.remote):
         sentence = "AIAML_GITHUB_REMOTE, so your client's configuration, holds a password"
         yield Finding("remote", "warning", sentence, "use an SSH key or a credential helper")
-    if re.match(r"(http|git)://", address):
-        sentence = "memories travel to it unencrypted"
-        yield Finding("remote", "warning", sentence, "use an https:// or ssh address")
     if context.offline:
         yield Finding("remote", "ok", "not asked (--offline)")
         return
@@ -81,7 +68,7 @@ def remote(context: Context) -> Iterator[Finding]:
         is_empty = not try_remote(settings)
     except AiamlError as error:
         problem = problem_of(error)
-        if problem.sentence not in context.told and problem.kind != "no-git":
+        if problem.kind not in _GIT:
             yield Finding("remote", "error", problem.sentence, problem.remedy)
         return
     unsent = current_status(settings).unsent

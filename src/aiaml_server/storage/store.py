@@ -241,26 +241,6 @@ class Store:
             raise StoreError("read", self.directory, error) from error
         return [name for name in names if self.may_hold(name)]
 
-    def last_names(self, most: int, end: float) -> list[str]:
-        """Return the last ones of `names`, of those that are listed before `end`.
-
-        Args:
-            most: how many; the newest, where all are of our form.
-            end: a moment of `time.perf_counter`.
-
-        Raises:
-            OSError: they cannot be listed.
-        """
-        from heapq import nlargest  # noqa: PLC0415 (for this alone)
-
-        names: list[str] = []
-        with os.scandir(self.directory) as entries:
-            for number, entry in enumerate(entries):
-                if number % 1000 == 999 and time.perf_counter() > end:
-                    break
-                names.append(entry.name)
-        return [each for each in nlargest(most, names) if self.may_hold(each)]
-
     def check(self) -> None:
         """Look whether the directory can be listed.
 
