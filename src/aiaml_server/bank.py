@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 _COMPARED_CHARACTERS = 2_000  # of a memory for which similar ones are looked for
 _SIMILAR_SHARE = 0.4  # of the rarity of a memory's words, that a similar one has
 _MAX_REPLACING = 1_000  # memories that are looked at for that sentence
-_REPLACES = re.compile(r"\bReplaces ([0-9a-z]{8})\b")
+REPLACES = re.compile(r"\bReplaces ([0-9a-z]{8})\b")
 PATIENCE_SECONDS = 10.0  # for another process that synchronises, before something is changed
 
 
@@ -449,7 +449,7 @@ class MemoryBank:
         hits = self.search(["replaces"], part=slice(_MAX_REPLACING)).hits
         found: dict[str, tuple[str, Memory, str]] = {}
         for _, newer in self.read(hit.file_name for hit in hits):
-            for memory_id in _REPLACES.findall(newer.content):
+            for memory_id in REPLACES.findall(newer.content):
                 for name, older in self.find(memory_id):
                     if older.id != newer.id and older.timestamp <= newer.timestamp:
                         found.setdefault(name, (name, older, newer.id))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
+from aiaml_server.bank import REPLACES
 from aiaml_server.doctor.context import Context
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import is_temporary, remove_own
@@ -21,7 +21,6 @@ from aiaml_server.toolset import Finding, Fix
 
 _STALE_SECONDS = 3600.0
 _SYSTEM_FILES = ("desktop.ini", "thumbs.db")
-REPLACES = re.compile(r"\bReplaces ([0-9a-f]{8})\b")
 
 
 def files(context: Context) -> Iterator[Finding]:
