@@ -54,19 +54,19 @@ class MemoryBank:
         settings: Settings,
         *,
         lasting: bool = True,
-        told: Callable[[str], object] = log.warning,
+        report: Callable[[str], object] = log.warning,
     ) -> None:
         """Make the bank of a directory.
 
         Args:
-            settings: which one, and how it is kept.
+            settings: which directory, and how it is synced.
             lasting: whether it is for many questions, with `opened`; otherwise it is for one, and
                 commits what was changed when it is closed.
-            told: is given a sentence when git does not take what is new.
+            report: called with a sentence when git could not commit.
         """
         self._settings = settings
         self._lasting = lasting
-        self._told = told
+        self._report = report
         self._store = Store(settings.base)
         self.base = self._store.base
         self.directory = self._store.directory
@@ -87,7 +87,7 @@ class MemoryBank:
 
     @contextmanager
     def opened(self) -> Iterator[MemoryBank]:
-        """Have the background work done inside the `with`: the index made, memories kept in git.
+        """Work in the background inside the `with`: build the index and sync.
 
         It ends within 1.5 s.
         """
@@ -166,7 +166,7 @@ class MemoryBank:
         return self._index.search(question, wanted, part)
 
     def recall(self, memory_ids: Iterable[str]) -> dict[str, list[Memory]]:
-        """Return for each id, in the order asked and once, every memory that carries it.
+        """Return for each id, in the given order and once, every memory that carries it.
 
         An id that no memory carries has an empty list. Several can carry one only after two
         machines that drew the same id were joined, or a person copied a file.
@@ -248,7 +248,7 @@ class MemoryBank:
             The files of them that are left, because they cannot be read.
 
         Raises:
-            ChangedMeanwhile: a file changed in this moment.
+            ChangedMeanwhile: a file changed meanwhile.
             StoreError: the disk refused.
         """
         texts, left = {}, []
@@ -287,15 +287,15 @@ class MemoryBank:
         self._tell()
 
     def commit(self, *, seconds: float = PATIENCE_SECONDS) -> dict[str, Problem] | None:
-        """Have git take what is new on this machine; a failure is told, not raised.
+        """Commit what is new on this computer; a failure is reported, not raised.
 
         Args:
-            seconds: how long to wait while another process synchronises; for 0, nothing is told
-                when one does: it will take what is new.
+            seconds: how long to wait while another process synchronises; for 0, nothing is
+                reported when one does: it will commit what is new.
 
         Returns:
-            The names of the files that are kept out of git, each with why; None where git has
-            not taken what is new.
+            The names of the files that are not committed, each with the reason; None if the
+            commit failed.
         """
         if not self._settings.sync:
             return None
@@ -303,10 +303,10 @@ class MemoryBank:
             status, _ = sync_once(self._settings, local=True, lock_seconds=seconds)
         except AiamlError as error:
             if seconds or not isinstance(error, LockTimeout):
-                self._told(f"Not committed to git yet: {error}")
+                self._report(f"Not committed to git yet: {error}")
             return None
         if status.problem:
-            self._told(f"Not committed to git yet: {status.problem.sentence}")
+            self._report(f"Not committed to git yet: {status.problem.sentence}")
             return None
         return status.skipped
 
@@ -377,7 +377,7 @@ class MemoryBank:
         return self._store.scan(names)
 
     def dated(self, wanted: Filter | None = None) -> list[tuple[int | None, str]]:
-        """Return the moment and the file's name of every memory that is meant, newest first.
+        """Return the time and the file's name of every matching memory, newest first.
 
         Raises:
             StoreError: the directory cannot be read.
@@ -413,8 +413,8 @@ class MemoryBank:
     def find(self, memory_id: str) -> list[tuple[str, Memory]]:
         """Return every memory that carries an id, with its file's name, newest first.
 
-        The first `SHORTEST_ID` characters of an id do, where no other begins so; and where none is
-        or begins as it is said, what it says in lower case.
+        The first `SHORTEST_ID` characters are enough if no other id begins with them. If nothing is
+        found, the id is tried in lower case.
 
         Raises:
             InvalidInput: several ids begin so.
@@ -441,7 +441,7 @@ class MemoryBank:
     def replaced(self) -> list[tuple[str, Memory, str]]:
         """Return outdated memories: the file, the memory, and the id of its correction.
 
-        A correction ends with "Replaces ID.", as agents are asked to write.
+        A correction ends with "Replaces ID.", as agents are instructed to write.
 
         Raises:
             StoreError: the directory cannot be read.

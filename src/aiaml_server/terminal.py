@@ -140,8 +140,7 @@ def confirm(question: str) -> None:
 
 def prompt(question: str, usual: str | None = None) -> str:
     """Ask on the terminal for some words; Enter alone is the usual ones, where there are some."""
-    asked = safe(question)
-    answer: str = click.prompt(asked, default=usual, show_default=bool(usual), err=True)
+    answer: str = click.prompt(safe(question), default=usual, show_default=bool(usual), err=True)
     return answer
 
 
@@ -336,8 +335,8 @@ def is_terminal() -> bool:
 
 def terminal_width(*, err: bool = False) -> int:
     """Return the columns there are: `COLUMNS`, the terminal's, or 80; with `err`, for stderr."""
-    said = os.environ.get("COLUMNS", "")
-    found = int(said) if said.isdecimal() else 0
+    columns = os.environ.get("COLUMNS", "")
+    found = int(columns) if columns.isdecimal() else 0
     with suppress(OSError):  # closed, or no terminal; `shutil` has this, and is slow
         found = found or os.get_terminal_size(2 if err else 1).columns
     return max(found or 80, 40)

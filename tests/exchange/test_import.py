@@ -76,7 +76,7 @@ def test_a_head_gives_topics_and_properties(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "head", ["title: Meeting: with Ada\n", "a: [\n", "- a\n- b\n", "{{x}}: 1\n"]
 )
-def test_a_head_that_cannot_be_parsed_is_kept_and_said(head: str, tmp_path: Path) -> None:
+def test_a_head_that_cannot_be_parsed_is_kept_with_fields(head: str, tmp_path: Path) -> None:
     """Nothing of a note is lost."""
     items, _ = found(written(tmp_path, {"note.md": f"---\n{head}---\nBody.\n"}))
     (item,) = items.values()

@@ -49,7 +49,7 @@ def test_fields_are_taken_out_of_a_question() -> None:
         'Agent:Claude user:ann topic:food TOPIC:"Fast Food" since:2026-01-01 before:2026-02-01'
         ' dinner foo:bar http://x "since:7d"'
     )
-    wanted, rest = Filter().and_said(words(question))
+    wanted, rest = Filter().with_fields(words(question))
     assert wanted == Filter(
         "claude",
         "ann",
@@ -67,13 +67,13 @@ def test_filter_topics_are_bounded() -> None:
     with pytest.raises(InvalidInput, match="topic: must be 100 different ones at most"):
         Filter.of(topic=many)
     with pytest.raises(InvalidInput, match="topic: must be"):
-        Filter().and_said(f"topic:{each}" for each in many)
+        Filter().with_fields(f"topic:{each}" for each in many)
 
 
 def test_fields_go_with_options() -> None:
     """Topics add up; the same twice is the same."""
     options = Filter.of(agent="claude", topic=["food"])
-    wanted, _ = options.and_said(["agent:CLAUDE", "topic:dog"])
+    wanted, _ = options.with_fields(["agent:CLAUDE", "topic:dog"])
     assert wanted == Filter("claude", topics=("food", "dog"))
 
 
@@ -81,8 +81,8 @@ WRONG = {
     "agent:": "agent: must have a value behind the colon, such as agent:claude",
     "since:yesterday": "since: 'yesterday' is no time; it must be a date such as 2026-11-21",
     "before:": "before: must have a value behind the colon, such as before:2w",
-    "agent:a agent:b": "agent: must not be said twice, and differently",
-    "since:1d since:2d": "since: must not be said twice, and differently",
+    "agent:a agent:b": "agent: must not be given twice with different values",
+    "since:1d since:2d": "since: must not be given twice with different values",
 }
 
 
@@ -90,7 +90,7 @@ WRONG = {
 def test_a_field_that_cannot_be_is_named(question: str) -> None:
     """With what would be right."""
     with pytest.raises(InvalidInput) as error:
-        Filter().and_said(words(question))
+        Filter().with_fields(words(question))
     assert str(error.value).startswith(WRONG[question])
 
 
@@ -116,5 +116,5 @@ def test_filters_fields_are_options_as_well() -> None:
     assert of == {*FIELDS}
     assert of <= {each.name for each in list_.params}
     for field, example in FIELDS.items():
-        wanted, rest = Filter().and_said([f"{field}:{example}"])
+        wanted, rest = Filter().with_fields([f"{field}:{example}"])
         assert wanted and not rest

@@ -221,7 +221,7 @@ def test_a_search_finds_what_the_command_finds(page: Page) -> None:
     """With words, filters and phrases."""
     for question in ("dog", "python billing", '"allergic to"', "topic:dog chicken", "agent:claude"):
         found = page.search(question)
-        wanted, rest = Filter().and_said(question.replace('"', "").split())
+        wanted, rest = Filter().with_fields(question.replace('"', "").split())
         if not rest:
             names = [name for _, name in page.bank.dated(wanted)]
         elif '"' in question:
@@ -426,7 +426,7 @@ def test_the_history_of_an_untrusted_directory_is_not_opened(synced: Page, tmp_p
     assert copy.search("chicken")["total"] == 1
     copy.bank.close()
     messages: list[str] = []
-    bank = MemoryBank(Settings(tmp_path / "copy"), told=messages.append)
+    bank = MemoryBank(Settings(tmp_path / "copy"), report=messages.append)
     assert bank.commit() is None
     bank.close()
     [message] = messages

@@ -39,7 +39,7 @@ def opened() -> Iterator[MemoryBank]:
     """Open the memory bank of the settings. Changes are committed when it is closed."""
     from aiaml_server.bank import MemoryBank  # noqa: PLC0415 (`--help` needs none)
 
-    with closing(MemoryBank(settings(), lasting=False, told=notify)) as bank:
+    with closing(MemoryBank(settings(), lasting=False, report=notify)) as bank:
         yield bank
 
 

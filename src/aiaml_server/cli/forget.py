@@ -61,7 +61,7 @@ def forget(words: Sequence[str], everywhere: bool, dry_run: bool, yes: bool, **o
       aiaml forget --topic work --before 90d --dry-run
       aiaml forget --everywhere 1b2c
     """
-    wanted, ids = Filter.of(**options).and_said(words)
+    wanted, ids = Filter.of(**options).with_fields(words)
     if bool(wanted) == bool(ids) or (everywhere and wanted):
         raise Exit("name IDs, or use a filter such as topic:food (not with --everywhere)", EXIT_USAGE)  # fmt: skip  # noqa: E501
     if everywhere:

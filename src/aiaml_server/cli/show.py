@@ -59,7 +59,7 @@ def list_(words: Sequence[str], limit: int, everything: bool, json: bool, **opti
       aiaml list --all | grep allergic
       aiaml list --all --json
     """
-    wanted, rest = Filter.of(**options).and_said(words)
+    wanted, rest = Filter.of(**options).with_fields(words)
     if rest:
         raise InvalidInput(rest[0], "is not a filter; `aiaml search` looks for words")
     with opened() as bank:
@@ -169,7 +169,7 @@ def search(
       aiaml search '"san francisco"' agent:claude
       aiaml search dinner restaurant --as-agent
     """
-    wanted, rest = Filter.of(**options).and_said(words if as_agent else of_shell(words))
+    wanted, rest = Filter.of(**options).with_fields(words if as_agent else of_shell(words))
     keywords = clean(rest)
     if not keywords:
         raise InvalidInput("WORD", "must be a word to look for; `aiaml list` needs none")

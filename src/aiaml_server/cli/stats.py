@@ -48,7 +48,7 @@ def stats(json: bool, **options: Any) -> None:
         "agents": _fold_case(counts.agents, wanted.agent),
         "users": _fold_case(counts.users, wanted.user),
         "topics": _fold_case(counts.topics),
-        "months": sorted(Counter(map(_month, counts.moments)).items(), reverse=True),
+        "months": sorted(Counter(map(_month, counts.times)).items(), reverse=True),
     }
     if json:
         rows = {title: dict(table) for title, table in tables.items()}

@@ -45,7 +45,7 @@ def run_checks(
     Args:
         names: of the checks.
         environ: the environment variables.
-        offline: whether the remote must not be asked.
+        offline: whether the remote must not be contacted.
     """
     context = Context(environ, offline)
     for name in names:

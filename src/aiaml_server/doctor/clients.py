@@ -83,4 +83,4 @@ def server(context: Context) -> Iterator[Finding]:
         yield Finding("server", "ok", f"version {answer['version']} starts and answers")
         return
     log = " / ".join(done.stderr.decode("utf-8", "replace").splitlines()[-3:])
-    yield Finding("server", "error", f"the server does not answer; it said: {log}", REPORT)
+    yield Finding("server", "error", f"the server does not answer; its log: {log}", REPORT)

@@ -26,7 +26,7 @@ class Context:
 
     Attributes:
         environ: the environment variables.
-        offline: whether the remote must not be asked.
+        offline: whether the remote must not be contacted.
         wrong: the settings that cannot be used, by name.
         settings: the others; None if they do not say where the memories are.
     """

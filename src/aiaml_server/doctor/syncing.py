@@ -31,8 +31,8 @@ def status(context: Context) -> Iterator[Finding]:
         yield Finding(
             "sync", "warning", f"files/{name} is not committed: {why.sentence}", why.remedy
         )
-    for kept, copy in found.conflicts:
-        sentence = f"two computers edited one memory; both versions are kept, as {kept} and {copy}"
+    for name, copy in found.conflicts:
+        sentence = f"two computers edited one memory; both versions are kept, as {name} and {copy}"
         yield Finding("sync", "warning", sentence, "edit one of them and forget the other")
     if found.deletions_waiting:
         sentence = f"{plural(found.deletions_waiting, 'deletion')} waiting for confirmation"
@@ -62,7 +62,7 @@ def remote(context: Context) -> Iterator[Finding]:
         sentence = "AIAML_GITHUB_REMOTE, so your client's configuration, holds a password"
         yield Finding("remote", "warning", sentence, "use an SSH key or a credential helper")
     if context.offline:
-        yield Finding("remote", "ok", "not asked (--offline)")
+        yield Finding("remote", "ok", "not contacted (--offline)")
         return
     try:
         is_empty = not try_remote(settings)

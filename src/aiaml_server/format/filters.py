@@ -1,7 +1,7 @@
 """Which memories are meant: by agent, user, topic and time; and the language that says so.
 
 A question such as `dinner agent:claude since:7d "san francisco"` holds words to look for and
-fields that a memory must have. `words` divides it, `Filter.and_said` takes the fields out.
+fields that a memory must have. `words` divides it, `Filter.with_fields` takes the fields out.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ FIELDS = {
 NAMES = ("agent", "user", "topic")
 """Those of them that mean a name."""
 
-WHEN = "a date such as 2026-11-21, a moment, or how long ago: 90m, 12h, 7d, 2w"
+WHEN = "a date such as 2026-11-21, a time, or how long ago: 90m, 12h, 7d, 2w"
 """What a time must be."""
 
 _MOST_TOPICS = 100
 
 _WORD = re.compile(r'([^\s":]+:)?"([^"]*)"?|\S+')
-_SAID = re.compile(f"({'|'.join(FIELDS)}):(.*)", re.IGNORECASE | re.DOTALL)
-_QUOTED = re.compile(f'"{_SAID.pattern}"', _SAID.flags)  # a word that only looks like a field
+_FIELD = re.compile(f"({'|'.join(FIELDS)}):(.*)", re.IGNORECASE | re.DOTALL)
+_QUOTED = re.compile(f'"{_FIELD.pattern}"', _FIELD.flags)  # a word that only looks like a field
 
 
 def words(question: str) -> list[str]:
     """Divide a question at its blanks, as a shell does for a command line.
 
     Quotes make several words one, also behind a field: `topic:"fast food"`. A word in quotes that
-    looks like a field keeps them, so that `Filter.and_said` takes it for a word.
+    looks like a field keeps them, so that `Filter.with_fields` takes it for a word.
     """
     return [_unquoted(found) for found in _WORD.finditer(question)]
 
@@ -48,7 +48,7 @@ def _unquoted(found: re.Match[str]) -> str:
     field, quoted = found.groups()
     if quoted is None:
         return found[0]
-    return f'"{quoted}"' if not field and _SAID.fullmatch(quoted) else f"{field or ''}{quoted}"
+    return f'"{quoted}"' if not field and _FIELD.fullmatch(quoted) else f"{field or ''}{quoted}"
 
 
 def of_shell(arguments: Iterable[str]) -> list[str]:
@@ -58,18 +58,18 @@ def of_shell(arguments: Iterable[str]) -> list[str]:
     its own: `'"fast food"'`. One that is a field keeps its blanks: `'topic:fast food'`.
     """
     divided = (
-        [said] if _SAID.fullmatch(said) and '"' not in said else words(said) for said in arguments
+        [each] if _FIELD.fullmatch(each) and '"' not in each else words(each) for each in arguments
     )
     return [each for some in divided for each in some]
 
 
 def as_word(text: str) -> str:
-    """Return what says this very text in a command line where fields can be said as well."""
-    return f'"{text}"' if _SAID.fullmatch(text) else text
+    """Quote a text, if it would be read as a field in a command line."""
+    return f'"{text}"' if _FIELD.fullmatch(text) else text
 
 
 class Filter(NamedTuple):
-    """What a memory must be like; what is empty lets all through.
+    """Conditions for memories. An empty field matches every memory.
 
     Attributes:
         agent: its agent, in any case.
@@ -105,11 +105,11 @@ class Filter(NamedTuple):
             (agent or "").casefold(),
             (user or "").casefold(),
             topics,
-            _moment("--since", since),
-            _moment("--before", before),
+            _time("--since", since),
+            _time("--before", before),
         )
 
-    def and_said(self, words: Iterable[str]) -> tuple[Filter, list[str]]:
+    def with_fields(self, words: Iterable[str]) -> tuple[Filter, list[str]]:
         """Take the fields out of a question's words: `agent:claude`, `topic:food`, `since:7d`.
 
         A word that begins with anything else and a colon stays one, and so does one in quotes.
@@ -123,13 +123,13 @@ class Filter(NamedTuple):
         Raises:
             InvalidInput: a field has no value, one that cannot be understood, or too many.
         """
-        said, rest = self, []
+        wanted, rest = self, []
         for word in words:
-            if found := _SAID.fullmatch(word):
-                said = said._and(found[1].lower(), found[2].strip())
+            if found := _FIELD.fullmatch(word):
+                wanted = wanted._and(found[1].lower(), found[2].strip())
             else:
                 rest.append(word[1:-1] if _QUOTED.fullmatch(word) else word)
-        return said, rest
+        return wanted, rest
 
     def _and(self, field: str, value: str) -> Filter:
         if not value:
@@ -137,17 +137,17 @@ class Filter(NamedTuple):
             raise InvalidInput(field, f"must have a value behind the colon, such as {example}")
         if field == "topic":
             return self._replace(topics=_topics([*self.topics, value]))
-        said: Any = value.casefold() if field in NAMES else _moment(field, value)
-        if getattr(self, field) not in (said, "", None):
-            raise InvalidInput(field, "must not be said twice, and differently")
-        return self._replace(**{field: said})
+        parsed: Any = value.casefold() if field in NAMES else _time(field, value)
+        if getattr(self, field) not in (parsed, "", None):
+            raise InvalidInput(field, "must not be given twice with different values")
+        return self._replace(**{field: parsed})
 
     def __bool__(self) -> bool:
-        """Whether it keeps anything out."""
+        """Whether it has any condition."""
         return self != Filter()
 
     def matches(self, memory: Memory) -> bool:
-        """Say whether a memory is meant."""
+        """Return whether a memory matches."""
         if self.agent and memory.agent.casefold() != self.agent:
             return False
         if self.user and memory.user.casefold() != self.user:
@@ -157,28 +157,28 @@ class Filter(NamedTuple):
         return (self.since is None and self.before is None) or self._in_time(memory)
 
     def among(self, memories: Iterable[tuple[str, Memory]]) -> Iterator[tuple[str, Memory]]:
-        """Return those (file name, memory) pairs that are meant."""
+        """Return the (file name, memory) pairs that match."""
         return (each for each in memories if self.matches(each[1]))
 
     def _in_time(self, memory: Memory) -> bool:
-        moment = parse_timestamp(memory.timestamp)
-        if moment is None:
+        time = parse_timestamp(memory.timestamp)
+        if time is None:
             return False
-        since = self.since is None or moment >= self.since
-        return since and (self.before is None or moment < self.before)
+        since = self.since is None or time >= self.since
+        return since and (self.before is None or time < self.before)
 
 
-def _topics(said: Iterable[str]) -> tuple[str, ...]:
-    topics = tuple(dict.fromkeys(each.casefold() for each in said))
+def _topics(given: Iterable[str]) -> tuple[str, ...]:
+    topics = tuple(dict.fromkeys(each.casefold() for each in given))
     if len(topics) > _MOST_TOPICS:
         raise InvalidInput("topic", f"must be {_MOST_TOPICS} different ones at most")
     return topics
 
 
-def _moment(field: str, text: str | None) -> int | None:
+def _time(field: str, text: str | None) -> int | None:
     if text is None:
         return None
-    moment = parse_timestamp_or_age(text)
-    if moment is None:
+    time = parse_timestamp_or_age(text)
+    if time is None:
         raise InvalidInput(field, f"{text!r} is no time; it must be {WHEN}")
-    return moment
+    return time

@@ -25,7 +25,7 @@ class Counts(NamedTuple):
         agents: of those that match, whichever agent is chosen.
         users: of those that match, whichever user is chosen.
         topics: of those that match.
-        moments: when those that match were made, in microseconds since 1970, ascending.
+        times: when those that match were made, in microseconds since 1970, ascending.
     """
 
     total: int
@@ -34,7 +34,7 @@ class Counts(NamedTuple):
     agents: Names
     users: Names
     topics: Names
-    moments: list[int]
+    times: list[int]
 
 
 def matching(wanted: Filter | None, ids: Collection[int] | None = None) -> tuple[str, list[object]]:
@@ -118,13 +118,13 @@ def count(database: Database, wanted: Filter, ids: Collection[int] | None) -> Co
     ((total, malformed),) = database.rows("SELECT count(memory_id), count(problem) FROM files")
     condition, values = matching(wanted, ids)
     rows = database.rows(f"SELECT instant FROM files WHERE {condition} ORDER BY 1", values)
-    moments = [moment for (moment,) in rows]
+    times = [time for (time,) in rows]
     return Counts(
         total,
         malformed,
-        len(moments),
+        len(times),
         labels(database, "agent", wanted._replace(agent=""), ids),
         labels(database, "user", wanted._replace(user=""), ids),
         labels(database, "topic", wanted, ids),
-        [moment for moment in moments if moment is not None],
+        [time for time in times if time is not None],
     )

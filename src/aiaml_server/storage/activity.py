@@ -1,4 +1,4 @@
-"""When each client last asked and stored something: counts and times, never what it asked.
+"""When each client last searched and stored something: counts and times, never the words.
 
 They lie in the user's state directory, in one small file for each client and base. An activity that
 cannot be recorded is lost; nobody waits for it, and two at the same moment may count as one.

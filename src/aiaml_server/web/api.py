@@ -111,7 +111,7 @@ class Api:
             result |= {
                 "all": counts.total,
                 "topics": counts.topics[:MAX_TOPICS],
-                "bars": bars(counts.moments),
+                "bars": bars(counts.times),
             }
         return Json(result)
 
@@ -223,7 +223,7 @@ def _question(request: Request) -> tuple[Filter, Question | None]:
     text = request.query_params.get("q", "")
     if len(text) > MAX_QUESTION:
         raise InvalidInput("q", f"a search has at most {MAX_QUESTION} characters")
-    wanted, rest = Filter().and_said(words(text))
+    wanted, rest = Filter().with_fields(words(text))
     rest = [word for word in rest if word.strip()]
     return wanted, Question.parse(rest) if rest else None
 

@@ -89,7 +89,7 @@ def serve(settings: Settings, port: int | None, *, browser: bool, idle: float) -
         token = secrets.token_urlsafe(32)
         address = f"http://127.0.0.1:{port}/#token={token}"
         browser = browser and has_screen()
-        bank = stack.enter_context(MemoryBank(settings, told=notify).opened())
+        bank = stack.enter_context(MemoryBank(settings, report=notify).opened())
         guard = create_app(bank, settings, port=port, token=token, redirected=browser)
         echo(address)
         notify("Anyone who has this address can read and change your memories while this runs.")

@@ -128,13 +128,13 @@ def version_whole(version: Version, before: str, after: str) -> dict[str, Any]:
 # --- counts and status ----------------------------------------------------------------------------
 
 
-def bars(moments: Sequence[int]) -> list[tuple[str, int]]:
+def bars(made: Sequence[int]) -> list[tuple[str, int]]:
     """Return the bars of the chart: a day, month or year (ISO 8601), and how many memories it has.
 
     Args:
-        moments: when the memories were made, in microseconds since 1970, ascending.
+        made: when the memories were made, in microseconds since 1970, ascending.
     """
-    times = [to_local(moment) for moment in moments if 0 <= moment < _YEAR_2100]
+    times = [to_local(micros) for micros in made if 0 <= micros < _YEAR_2100]
     days = [time.date() for time in times if time]
     if not days:
         return []

@@ -95,7 +95,7 @@ async function ask(method, path, { version, text, signal } = {}) {
 const pathOf = (file) => `/api/memories/${encodeURIComponent(file.toWellFormed?.() ?? file)}`;
 
 // Have an action tell its errors to the person.
-function told(action) {
+function reportErrors(action) {
   return async (...words) => {
     try {
       return await action(...words);
@@ -131,7 +131,7 @@ function go(changes, { replace = false } = {}) {
 }
 
 // Show what the address says.
-const follow = told(async () => {
+const follow = reportErrors(async () => {
   takeToken();
   const words = new URLSearchParams(location.hash.slice(1));
   const wanted = { q: words.get("q") ?? "", file: words.get("file") ?? "" };
@@ -370,20 +370,20 @@ function versionOf(file, version, name) {
 function lazy(summary, load) {
   const content = h("div");
   const details = h("details", {}, h("summary", {}, summary), content);
-  details.addEventListener("toggle", told(async () => {
+  details.addEventListener("toggle", reportErrors(async () => {
     if (details.open) content.replaceChildren(...(await load()));
   }));
   return details;
 }
 
-const restore = told(async (file, text) => {
+const restore = reportErrors(async (file, text) => {
   const version = memory?.file === file ? memory.version : null;
   await ask("POST", `${pathOf(file)}/restore`, { version, text });
   toast("Restored.");
   await changed(file);
 });
 
-const forget = told(async (file) => {
+const forget = reportErrors(async (file) => {
   const found = await ask("GET", pathOf(file));
   const kept = byId("sync").textContent === "Sync is off"
     ? "Sync is off, so no history keeps it."
@@ -508,7 +508,7 @@ addEventListener("keydown", (event) => {
 // --- start ----------------------------------------------------------------------------------------
 
 // Look whether something has changed. Called when the person comes back, and each minute.
-const poll = told(async () => {
+const poll = reportErrors(async () => {
   if (document.hidden || !sessionStorage.getItem(TOKEN)) return;
   await Promise.all([list(), loadStatus()]);
   if (!memory || editor) return;
@@ -516,7 +516,7 @@ const poll = told(async () => {
   if (!editor && found.file === memory?.file && found.version !== memory.version) draw(found);
 });
 
-const start = told(async () => {
+const start = reportErrors(async () => {
   takeToken();
   if (!sessionStorage.getItem(TOKEN)) {
     byId("count").textContent = "Open the address that `aiaml web` printed in the terminal.";
@@ -532,7 +532,7 @@ byId("search").addEventListener("input", () => {
   clearTimeout(typing);
   typing = setTimeout(() => go({ q: byId("search").value, file: shown.file }, { replace: true }), TYPING_MS);
 });
-byId("more").addEventListener("click", told(() => list(next)));
+byId("more").addEventListener("click", reportErrors(() => list(next)));
 byId("home").addEventListener("click", (event) => {
   event.preventDefault();
   go({ q: "", file: "" });
