@@ -329,7 +329,7 @@ MOST = {
     "aiaml": 7000,
     "sessions": 6600,
     "compartments": 5600,
-    "citations": 14000,
+    "citations": 15000,
     "semantic": 13600,
 }
 

@@ -375,8 +375,8 @@ def test_a_toolset_has_its_commands_and_checks(tmp_path: Path) -> None:
     """`aiaml NAME …`, and a line of doctor's where it is served."""
     home = {"HOME": str(tmp_path), "AIAML_MEMORY_DIR": str(tmp_path / "base")}
     assert serve("toy", "say", environ=home).stdout == "said\n"
-    assert "toy " in serve("--help", environ=home).stdout
-    assert "--toolset goes with" in serve("--toolset", "toy", "list", environ=home).stderr
+    assert "toy" in serve("--help", environ=home).stdout
+    assert "--toolset" in serve("--toolset", "toy", "list", environ=home).stderr
     lines = serve(
         "doctor", "toolsets", environ={**home, "AIAML_TOOLSETS": "toy", "AIAML_TOY_FILE": "x"}
     )

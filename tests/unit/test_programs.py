@@ -157,7 +157,7 @@ def test_a_name_from_another_machine_is_no_word_of_a_command(tmp_path: Path) -> 
     editor.write_text('#!/bin/sh\nbasename "$1" > said\n')
     editor.chmod(0o755)
     environ = environment(tmp_path, tmp_path / "base")
-    environ |= {"EDITOR": str(editor), "AIAML_ENABLE_SYNC": "false"}
+    environ |= {"EDITOR": shlex.quote(str(editor)), "AIAML_ENABLE_SYNC": "false"}
     subprocess.run(
         [*SERVER, "edit", "$(touch OWNED)"],
         cwd=tmp_path, env=environ, check=False, capture_output=True, timeout=60,

@@ -164,36 +164,35 @@ def repair_surrogates(text: str) -> str:
 # --- schemas --------------------------------------------------------------------------------------
 
 
-NOT_SHOWN = ("title", "$defs", "default")
+_HIDDEN = ("title", "$defs", "default")
 
 
 def plain_schema(
-    schema: Mapping[str, Any],
-    definitions: Mapping[str, Any],
-    not_shown: Collection[str] = NOT_SHOWN,
+    schema: Mapping[str, Any], definitions: Mapping[str, Any], *, output: bool = False
 ) -> dict[str, Any]:
-    """Return a schema without titles, references and nulls.
+    """Return a schema without titles and references.
 
     An optional parameter names one type alone, because command lines and small models fill in what
-    they find as the first `type`. A choice between several types remains one.
+    they find as the first `type`. Answers are checked by clients, so there a null stays.
 
     Args:
         schema: the schema as pydantic derives it.
         definitions: what it refers to, by name.
-        not_shown: the keys to leave out.
+        output: whether it is of an answer; descriptions are then left out.
     """
     plain = dict(schema)
+    hidden = (*_HIDDEN, "description") if output else _HIDDEN
     if "$ref" in plain:
         plain = {**definitions[plain.pop("$ref").rpartition("/")[2]], **plain}
-    plain = {key: value for key, value in plain.items() if key not in not_shown}
+    plain = {key: value for key, value in plain.items() if key not in hidden}
 
     def simplify(part: Mapping[str, Any]) -> dict[str, Any]:
-        return plain_schema(part, definitions, not_shown)
+        return plain_schema(part, definitions, output=output)
 
     if "enum" in plain:
         plain["enum"] = [value for value in plain["enum"] if value is not None]
     if "anyOf" in plain:
-        options = [option for option in plain.pop("anyOf") if option.get("type") != "null"]
+        options = [x for x in plain.pop("anyOf") if output or x.get("type") != "null"]
         parts = [simplify(option) for option in options]
         plain = {**parts[0], **plain} if len(parts) == 1 else {"anyOf": parts, **plain}
     if "properties" in plain:

@@ -29,7 +29,7 @@ from pydantic import TypeAdapter
 from aiaml_server import __version__
 from aiaml_server.errors import AiamlError
 from aiaml_server.server import stdio
-from aiaml_server.server.arguments import NOT_SHOWN, Arguments, plain_schema
+from aiaml_server.server.arguments import Arguments, plain_schema
 from aiaml_server.server.streams import LineReader, LineWriter
 from aiaml_server.toolset import (
     INTERNAL_ERROR,
@@ -69,9 +69,7 @@ class RegisteredTool:
             title=tool.title,
             description=tool.description,
             input_schema=self._arguments.schema,
-            output_schema=plain_schema(
-                answer_schema, answer_schema.get("$defs", {}), (*NOT_SHOWN, "description")
-            ),
+            output_schema=plain_schema(answer_schema, answer_schema.get("$defs", {}), output=True),
             annotations=types.ToolAnnotations(
                 read_only_hint=tool.read_only,
                 destructive_hint=tool.destructive,
