@@ -34,16 +34,18 @@ def demo() -> None:
     import anyio  # noqa: PLC0415 (with the SDK, half a second that other commands do not need)
 
     with tempfile.TemporaryDirectory(prefix="aiaml-demo-") as directory:
-        anyio.run(_converse, directory)
+        for line in anyio.run(_converse, directory):
+            echo(line)
         (path,) = Path(directory).glob("files/*.md")
         echo(f"\nThe memory is one file, {path.name}:")
         echo(dim(wrap(indent(path.read_text(encoding="utf-8").rstrip("\n"), "  "))))
-    program = shlex.join(command())
-    echo(f"\nConnect the AI clients on this computer:\n  {program} install --all")
-    echo(f"Print what to add to any other client:\n  {program} install --print generic")
+    program = f"  {shlex.join(command())} install"
+    echo(f"\nConnect the AI clients on this computer:\n{program} --all")
+    echo(f"Print what to add to any other client:\n{program} --print generic")
 
 
-async def _converse(directory: str) -> None:
+async def _converse(directory: str) -> list[str]:
+    """Return what to show; a pipe that breaks inside the client would end it with a traceback."""
     from mcp import Client, StdioServerParameters  # noqa: PLC0415 (the SDK)
 
     environ = {name: value for name, value in os.environ.items() if "AIAML_" not in name}
@@ -53,24 +55,26 @@ async def _converse(directory: str) -> None:
     )
     async with Client(server) as client:
         tools = ", ".join(tool.name for tool in (await client.list_tools()).tools)
-        echo(wrap(f"Connected to aiaml-server with the tools {tools}."))
-        echo("\nToday, one agent remembers something:")
         stored = await _call(client, "remember", MEMORY)
-        _show_answer(stored["message"])
-        echo("\nNext week, another agent is asked for a place for dinner. It thinks first:")
         (hit,) = await _call(client, "think", {"keywords": KEYWORDS})
-        _show_answer(f"{hit['id']}, score {hit['relevance_score']}")
-        echo("\nThen it recalls what it found:")
         (memory,) = await _call(client, "recall", {"memory_ids": [hit["id"]]})
-        _show_answer(memory["content"])
+    return [
+        wrap(f"Connected to aiaml-server with the tools {tools}."),
+        "\nToday, one agent remembers something:",
+        *_shown("remember", MEMORY, stored["message"]),
+        "\nNext week, another agent is asked for a place for dinner. It thinks first:",
+        *_shown("think", {"keywords": KEYWORDS}, f"{hit['id']}, score {hit['relevance_score']}"),
+        "\nThen it recalls what it found:",
+        *_shown("recall", {"memory_ids": [hit["id"]]}, memory["content"]),
+    ]
 
 
 async def _call(client: Client, tool: str, arguments: dict[str, Any]) -> Any:
-    words = ", ".join(f"{name}={json.dumps(value)}" for name, value in arguments.items())
-    echo(wrap(f"  {bold(tool)}({words})", 4))
     result = await client.call_tool(tool, arguments)
     return json.loads(getattr(result.content[0], "text", ""))
 
 
-def _show_answer(text: str) -> None:
-    echo(wrap(f"  {styled('->', 'green')} {text}", 3))
+def _shown(tool: str, arguments: dict[str, Any], answer: str) -> tuple[str, str]:
+    words = ", ".join(f"{name}={json.dumps(value)}" for name, value in arguments.items())
+    arrow = styled("->", "green")
+    return wrap(f"  {bold(tool)}({words})", 4), wrap(f"  {arrow} {answer}", 3)

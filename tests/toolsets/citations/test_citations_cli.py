@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import shutil
 import sys
@@ -169,13 +168,13 @@ def test_the_standard_library_is_enough(shop: Path) -> None:
 
 
 def test_the_hook_of_pre_commit(shop: Path) -> None:
-    """Its entry, run as pre-commit runs a script: with the files of the commit."""
+    """Its entry, run as pre-commit runs it: with the files of the commit."""
     text = (ROOT / ".pre-commit-hooks.yaml").read_text("utf-8")
     (hook,) = (each for each in yaml.safe_load(text) if each["id"] == "aiaml-citations-verify")
-    assert hook["language"] == "script" and hook["require_serial"]
+    assert hook["language"] == "python" and hook["require_serial"]
     program, *words = shlex.split(hook["entry"])
-    assert os.name == "nt" or os.access(ROOT / program, os.X_OK)
-    words = [sys.executable, str(ROOT / program), *words]
+    assert program == "aiaml"  # a command that the package installs
+    words = [sys.executable, "-m", "aiaml_server", *words]
     write(shop, "prices.py", STALE)
     assert run([*words, "README.md"], shop).returncode == 0
     assert run([*words, "README.md", "prices.py"], shop).returncode == 1
@@ -204,14 +203,14 @@ def test_the_action(shop: Path) -> None:
     bash = shutil.which("bash")
     if not bash:
         pytest.skip("the action's shell is bash")
-    action = yaml.safe_load((ROOT / "actions/citations/action.yml").read_text("utf-8"))
+    action = yaml.safe_load((ROOT / ".github/actions/citations/action.yml").read_text("utf-8"))
     (step,) = action["runs"]["steps"]
     assert "${{" not in step["run"]
     assert set(step["env"]) == {name.upper() for name in action["inputs"]}
     variables = {
         "PYTHON": sys.executable,
         "REPOSITORY": str(shop),
-        "GITHUB_ACTION_PATH": str(ROOT / "actions" / "citations"),
+        "GITHUB_ACTION_PATH": str(ROOT / ".github" / "actions" / "citations"),
     }
     words = [bash, "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
     three_states(shop, words, **variables)

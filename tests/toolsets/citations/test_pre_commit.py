@@ -102,7 +102,7 @@ def test_pre_commit_lets_good_logs_in_and_bad_ones_not(shop: Path, home: Path) -
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_pre_commit_lets_no_stale_memory_in(shop: Path, home: Path) -> None:
-    """Of the toolset `citations`: whichever files are committed, and nothing is installed."""
+    """Of the toolset `citations`: whichever files are committed."""
     config = shop / ".pre-commit-config.yaml"
     text = config.read_text("utf-8").replace("aiaml-sessions-check", "aiaml-citations-verify")
     config.write_text(text, "utf-8")
