@@ -59,6 +59,21 @@ def test_all_that_are_found_are_connected(
     assert not (home / ".gemini" / "settings.json").exists()
 
 
+def test_all_hooks_and_all_entries_of_a_project_are_removed(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`uninstall --all` reaches whatever `install` has written."""
+    typed(capsys, "install", "cursor", "--hooks")
+    assert (home / ".cursor" / "hooks.json").exists()
+    typed(capsys, "uninstall", "--all", "--hooks")
+    assert not (home / ".cursor" / "hooks.json").exists()
+    (home / "shop").mkdir()
+    typed(capsys, "install", "cursor", "--project", "shop")
+    assert (home / "shop" / ".cursor" / "mcp.json").exists()
+    typed(capsys, "uninstall", "--all", "--project", "shop")
+    assert not (home / "shop" / ".cursor" / "mcp.json").exists()
+
+
 def test_a_toolset_is_added_to_what_the_entry_serves(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

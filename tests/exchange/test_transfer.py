@@ -158,7 +158,7 @@ def test_a_note_is_imported_once_updated_and_taken_back(
     typed(capsys, *undo[1].split(), code=2)  # it asks
     typed(capsys, *undo[1].split(), "--yes")
     assert len(stored(base)) == 3
-    assert "Forgot 0 memories" in typed(capsys, *undo[1].split(), "--yes")
+    assert "no memory was added" in typed(capsys, *undo[1].split(), "--yes", code=1)
 
 
 def test_json_says_everything(

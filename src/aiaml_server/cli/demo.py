@@ -39,9 +39,7 @@ def demo() -> None:
         (path,) = Path(directory).glob("files/*.md")
         echo(f"\nThe memory is one file, {path.name}:")
         echo(dim(wrap(indent(path.read_text(encoding="utf-8").rstrip("\n"), "  "))))
-    program = f"  {shlex.join(command())} install"
-    echo(f"\nConnect the AI clients on this computer:\n{program} --all")
-    echo(f"Print what to add to any other client:\n{program} --print generic")
+    echo(f"\nConnect the AI clients on this computer:\n  {shlex.join(command())} install --all")
 
 
 async def _converse(directory: str) -> list[str]:
@@ -50,6 +48,7 @@ async def _converse(directory: str) -> list[str]:
 
     environ = {name: value for name, value in os.environ.items() if "AIAML_" not in name}
     environ |= {"AIAML_MEMORY_DIR": directory, "AIAML_ENABLE_SYNC": "false"}
+    environ |= {"XDG_STATE_HOME": directory, "XDG_CACHE_HOME": directory}  # nothing of it stays
     server = StdioServerParameters(
         command=sys.executable, args=["-m", "aiaml_server"], env=environ, cwd=directory
     )

@@ -5,12 +5,10 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
-from pkgutil import resolve_name
 
 import click
 
-from aiaml_server.doctor import CHECKS
-from aiaml_server.doctor.context import Context, guarded
+from aiaml_server.doctor import CHECKS, run_checks
 from aiaml_server.errors import os_reason
 from aiaml_server.format.invisible import marked_line
 from aiaml_server.terminal import (
@@ -22,7 +20,6 @@ from aiaml_server.terminal import (
     echo_json,
     json_option,
     notify,
-    show_status,
     styled,
     wrap,
     yes_option,
@@ -53,15 +50,11 @@ def doctor(names: tuple[str, ...], is_fixing: bool, offline: bool, yes: bool, js
       aiaml doctor --json --offline
     """
     logging.getLogger("aiaml_server").addHandler(logging.NullHandler())  # findings say it
-    context = Context(os.environ, offline)
     findings: list[Finding] = []
-    for name in names or CHECKS:
-        show_status(f"{name} …")
-        check = resolve_name(f"aiaml_server.doctor.{CHECKS[name]}")
-        for finding in guarded(name, check, context):
-            findings.append(finding)
-            if not json:
-                _print_finding(finding)
+    for finding in run_checks(names or CHECKS, os.environ, offline=offline):
+        findings.append(finding)
+        if not json:
+            _print_finding(finding)
     fixes = [finding.fix for finding in findings if finding.fix]
     done = _fix(fixes, ask=not yes) if fixes and is_fixing else []
     wrong = [each for each in findings if each.level != "ok" and each.fix not in done]

@@ -83,7 +83,7 @@ def forget(words: Sequence[str], everywhere: bool, dry_run: bool, yes: bool, **o
         kept = bank.forget({name: bank.text(name) for name in found}) or ()
     undo = _undo_command({name: found[name] for name in found if name in kept}, began)
     echo(f"Forgot {number}.")
-    echo(f"Undo: {undo}" if undo else "It was not in the history, and is gone for good.")
+    echo(f"Undo: {undo}" if undo else "`aiaml log` shows whether the history has it.")
     return EXIT_OK
 
 

@@ -137,8 +137,10 @@ def _store(bank: MemoryBank, plan: Plan, run: str, *, update: bool) -> None:
 def _undo(bank: MemoryBank, run: str, *, yes: bool) -> None:
     """Forget the memories that a run of import added."""
     names = [name for name, memory in bank.read(bank.names()) if mark(memory, RUN) == run]
+    if not names:
+        raise Exit(f"no memory was added by the run {run}")
     count = plural(len(names), "memory")
-    if names and not yes:
+    if not yes:
         confirm(f"Forget {count} of this import?")
     bank.forget({name: bank.text(name) for name in names})
     echo(f"Forgot {count}.")

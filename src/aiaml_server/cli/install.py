@@ -168,8 +168,8 @@ def uninstall(
     if bool(names) == everything:
         raise click.UsageError("name clients, or use --all")
     machine = clients.this_machine()
-    connected = [each.client.name for each in clients.connections(machine) if each.name]
-    chosen = _chosen(connected if everything else names, project, hooks=hooks)
+    every = [each.name for each in clients.CLIENTS if each.project_file or not project]
+    chosen = _chosen(names or ([*clients.HOSTS] if hooks else every), project, hooks=hooks)
 
     def disconnect(client: Client) -> Iterator[Change]:
         if hooks:
@@ -177,9 +177,8 @@ def uninstall(
         else:
             yield from clients.disconnect(client, machine)
 
-    if hooks:
-        return _apply(chosen, disconnect, "without hooks", "aiaml install {} --hooks", dry_run)
-    return _apply(chosen, disconnect, "disconnected", "aiaml install {}", dry_run)
+    done, undo = ("without hooks", "{} --hooks") if hooks else ("disconnected", "{}")
+    return _apply(chosen, disconnect, done, f"aiaml install {undo}", dry_run)
 
 
 def _chosen(names: Sequence[str], project: Path | None, *, hooks: bool) -> list[Client]:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pkgutil import resolve_name
 
 from aiaml_server.doctor.context import Context, guarded
+from aiaml_server.terminal import show_status
 from aiaml_server.toolset import Finding
 
 CHECKS = {
@@ -49,5 +50,6 @@ def run_checks(
     """
     context = Context(environ, offline)
     for name in names:
+        show_status(f"{name} …")
         check = resolve_name(f"{__name__}.{CHECKS[name]}")
         yield from guarded(name, check, context)

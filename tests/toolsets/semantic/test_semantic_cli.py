@@ -89,6 +89,17 @@ def test_import_export_backup_restore(shop: Path) -> None:
     assert json.loads(run("list", "--json", code=1))["memories"] == []
 
 
+def test_a_backup_survives_an_export_of_damaged_memories(shop: Path) -> None:
+    """Nothing is written if not all memories can be read."""
+    run("init")
+    run("add", "one")
+    run("export", "all.jsonl")
+    before = (shop / "all.jsonl").read_bytes()
+    (shop / ".memory" / "db").write_bytes(b"damaged" * 1000)
+    assert "nothing was written" in run("export", "all.jsonl", code=1)
+    assert (shop / "all.jsonl").read_bytes() == before
+
+
 @needs_fastembed
 @pytest.mark.network
 def test_model_is_used(shop: Path) -> None:

@@ -374,6 +374,8 @@ def export(target: str) -> None:
       aiaml semantic export memories.jsonl
     """
     with opened() as store:
+        if warnings := store.list(Filters(), limit=1).warnings:
+            raise Exit(f"nothing was written: {warnings[0]}", EXIT_FAILED)
         memories = store.iterate()
         lines = [importing.to_json_line(each, store.unknown_keys(each)) for each in memories]
     replace_atomic(Path(target).resolve(), "".join(lines).encode())
