@@ -42,7 +42,12 @@ _NEWEST = 100  # memories that tell whom most are about
     multiple=True,
     help="A topic; repeatable. Without one, the two rarest words of the text.",
 )
-@click.option("--user", "-u", metavar="NAME", help="Whom it is about; by default as usual.")
+@click.option(
+    "--user",
+    "-u",
+    metavar="NAME",
+    help="Whom it is about; by default the user that most of your memories are about.",
+)
 @click.option(
     "--agent", "-a", metavar="NAME", default="human", help="Who says so; human by default."
 )

@@ -31,8 +31,8 @@ _EXCLUDED = Problem(
     "you keep it on this computer",
     f"Nothing, if that is still right. Otherwise take its line out of {KEEP_LOCAL}.",
 )
-_TAKE_OUT = "Take the secret out with `aiaml edit`. If it is none: `aiaml sync --release ID`."
-_CORRECT = "Correct the file with `aiaml edit`, or move it away."
+_TAKE_OUT = "Remove it with `aiaml edit ID`. If it is not a secret: `aiaml sync --release ID`."
+_CORRECT = "Correct the file in an editor, or move it away."
 
 
 class SkipRules:
