@@ -17,6 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aiaml_server import toolsets
+from aiaml_server.files import Lock
+from aiaml_server.toolsets.sessions import paths
 from aiaml_server.toolsets.sessions.errors import InvalidAgentName
 from aiaml_server.toolsets.sessions.markdown import Document, check_content
 from aiaml_server.toolsets.sessions.paths import MAX_FILE_BYTES
@@ -400,6 +402,18 @@ def test_a_disk_that_refuses_changes_nothing(
     assert error_code(lambda: memory.append_entry("Context", "- x", DAY)) == "DiskError"
     monkeypatch.undo()
     memory.start_session(DAY)
+    assert tree(repo) == before
+
+
+def test_a_lock_that_stays_held_is_an_error(
+    memory: AgentMemory, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Busy, and nothing is written."""
+    monkeypatch.setattr(paths, "LOCK_SECONDS", 0.0)
+    before = tree(repo)
+    with Lock(repo / ".git" / "aiaml-sessions" / "aristotle.lock").held(0) as hold:
+        assert hold.acquired
+        assert error_code(lambda: memory.append_entry("Context", "- x", DAY)) == "Busy"
     assert tree(repo) == before
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aiaml_server.toolsets.sessions.markdown import Document
-from aiaml_server.toolsets.sessions.merge import merge_versions
+from aiaml_server.toolsets.sessions.merge import merge_files, merge_versions
 from aiaml_server.toolsets.sessions.schema import DEFAULT_SCHEMA, Schema
 from aiaml_server.toolsets.sessions.service import AgentMemory
 from machine import git
@@ -107,6 +107,17 @@ def test_what_both_changed_is_a_conflict(prepared: Path) -> None:
     done = run(prepared, "check")
     assert done.returncode == 1
     assert "unfinished merge" in done.stdout
+
+
+def test_an_edit_is_kept_beside_an_addition(tmp_path: Path) -> None:
+    """Git's own merge does that, by lines; our side corrected an old entry, theirs went on."""
+    base = "# Log\n\n## Decisions\n\n- one\n\n- two\n\n- three\n"
+    ours, theirs = base.replace("one", "1"), f"{base}\n- four\n"
+    paths = [tmp_path / name for name in ("base", "ours", "theirs")]
+    for path, text in zip(paths, (base, ours, theirs), strict=True):
+        path.write_text(text, "utf-8")
+    assert merge_files(*paths)
+    assert paths[1].read_text("utf-8") == theirs.replace("one", "1")
 
 
 def test_after_a_squash_each_entry_is_there_once(prepared: Path) -> None:
