@@ -135,6 +135,23 @@ def test_eight_writers_lose_nothing(shop: Path) -> None:
         )
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="it cannot sync a directory")
+def test_a_deletion_is_durable_before_it_is_acknowledged(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the directory cannot be synced, it is no success."""
+    memory_id = save(shop, "prices.py:2")
+
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(DiskError, match="no space left"):
+        MemoryService(shop).delete(memory_id)
+    monkeypatch.undo()
+    assert not MemoryService(shop).list_memories().memories
+
+
 # --- repositories of strangers --------------------------------------------------------------------
 
 

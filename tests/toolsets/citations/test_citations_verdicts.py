@@ -161,6 +161,7 @@ def test_one_of_several_equal_lines(tmp_path: Path) -> None:
         (text, 7, f"\n{text}", "moved", 8),
         (text, 7, "\n" + text[text.index("def b") :], "moved", 3),
         (same, 5, f"new\n{same}", "moved", 6),
+        ("a\nwait()\nb\n" * 2 + "a\nwait()", 8, "a\nwait()\nb\na\nwait()", "ambiguous", None),
         ("y\nx = 1\nz\n", 2, "a\nx = 1\nb\nx = 1\n", "ambiguous", None),
     ):
         write(tmp_path, "a.py", before)
