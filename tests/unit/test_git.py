@@ -71,13 +71,21 @@ def test_hanging_command_is_killed_with_its_children(
     assert not is_running(int((tmp_path / "child").read_text()))
 
 
-def test_no_zombie_stays(plant: Callable[[str], Git]) -> None:
+def test_no_zombie_stays(plant: Callable[[str], Git], monkeypatch: pytest.MonkeyPatch) -> None:
     """A killed command is reaped."""
+    killed: list[int] = []
+    killpg = os.killpg
+
+    def kill(group: int, number: int) -> None:
+        killed.append(group)
+        killpg(group, number)
+
+    monkeypatch.setattr(os, "killpg", kill)
     git = plant("exec sleep 60")
     with pytest.raises(GitFailed):
         git.run("version", seconds=0.2)
     with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+        os.waitpid(killed[0], os.WNOHANG)
 
 
 def test_stop_kills_what_runs_and_refuses_new_commands(plant: Callable[[str], Git]) -> None:
