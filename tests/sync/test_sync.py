@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import json
 import subprocess
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from aiaml_server import files
+from aiaml_server import sync as sync_module
 from aiaml_server.git import Git
-from aiaml_server.sync import Status, Syncer, current_status, last_sync, sync_once, worktree
+from aiaml_server.settings import Settings
+from aiaml_server.sync import (
+    Counts,
+    Problem,
+    Status,
+    Syncer,
+    current_status,
+    last_sync,
+    sync_once,
+    worktree,
+)
 from aiaml_server.sync.merge import copy_of, merge_trees
 from machine import Machine, append, bare, content_of, git, settle
 from waiting import wait_until
@@ -123,13 +136,13 @@ def test_deletion_reaches_the_other_computer_and_is_counted(pair: tuple[Machine,
     assert (ada.cycle.counts.deleted, bob.cycle.counts.deleted_elsewhere) == (1, 1)
 
 
-@pytest.mark.slow
-def test_edit_saved_while_400_files_arrive_is_kept(
-    pair: tuple[Machine, Machine], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("count", [3, pytest.param(400, marks=pytest.mark.slow)])
+def test_edit_saved_while_files_arrive_is_kept(
+    count: int, pair: tuple[Machine, Machine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file that somebody saves during the write-back is neither overwritten nor lost."""
     ada, bob = pair
-    memories = [ada.remember(f"memory {number}") for number in range(400)]
+    memories = [ada.remember(f"memory {number}") for number in range(count)]
     settle([ada, bob])
     for memory in memories:
         append(ada.path(memory), "from ada")
@@ -140,16 +153,16 @@ def test_edit_saved_while_400_files_arrive_is_kept(
 
     def save_meanwhile(source: Path, target: Path) -> None:
         rename(source, target)
-        if next(calls) == 100:
+        if next(calls) == count // 4:
             append(bob.path(last), "saved meanwhile")
 
     monkeypatch.setattr(worktree, "rename_over", save_meanwhile)
     bob.synced()
     settle([ada, bob])
     assert ada.files == bob.files
-    assert len(ada.files) == 401
+    assert len(ada.files) == count + 1
     assert any(b"saved meanwhile" in data for data in ada.files.values())
-    assert sum(b"from ada" in data for data in ada.files.values()) == 400
+    assert sum(b"from ada" in data for data in ada.files.values()) == count
 
 
 def test_unrelated_histories_are_joined(pair: tuple[Machine, Machine]) -> None:
@@ -308,6 +321,43 @@ def test_thread_commits_soon_and_at_the_end(tmp_path: Path, remote: Path) -> Non
     wait_until(lambda: arrived)
     syncer.close()
     assert len(machine.files) == 3
+
+
+def test_pauses_grow_while_sync_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is twice as long as the one before, up to ten minutes."""
+    pauses: list[float | None] = []
+    done = threading.Event()
+
+    class Hurried(threading.Event):
+        """Notes how long it was to wait, and waits for nothing."""
+
+        def wait(self, timeout: float | None = None) -> bool:
+            pauses.append(timeout)
+            return False
+
+    class Failing:
+        """A cycle that fails; the sixth is the last."""
+
+        def __init__(self, _settings: Settings, closing: threading.Event) -> None:
+            self.counts = Counts()
+            self._closing = closing
+            self._left = 6
+
+        def run(self, **_: object) -> Status:
+            self._left -= 1
+            if not self._left:
+                self._closing.set()
+                done.set()
+            return Status(problem=Problem("offline", "The remote is away", "Wait."))
+
+    stand_in = SimpleNamespace(Event=Hurried, Thread=threading.Thread)
+    monkeypatch.setattr(sync_module, "threading", stand_in)
+    monkeypatch.setattr("aiaml_server.sync.cycle.Cycle", Failing)
+    syncer = Syncer(Settings(tmp_path, sync=True, sync_interval=60.0))
+    syncer.start()
+    assert done.wait(60)
+    syncer.close()
+    assert pauses[1:] == [120.0, 240.0, 480.0, 600.0, 600.0]
 
 
 def test_sync_that_is_off_does_nothing(tmp_path: Path) -> None:
