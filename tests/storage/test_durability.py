@@ -189,6 +189,8 @@ def test_a_failed_sync_is_answered_as_an_error_in_words(tmp_path: Path) -> None:
     base, log = tmp_path / "base", tmp_path / "log"
     base.mkdir()
     (base / "files").mkdir()
+    with Client(base, command=SERVER) as client:
+        assert_remembers(client, base)  # makes the directories for state and caches
     # In the thread that serves: fsync of the first file, of the second, of its directory.
     faults = ("inject=/^rename:error=EIO:when=1", "inject=fsync:error=EIO:when=3")
     options = ("-e", "trace=fsync,/^rename", "-e", faults[0], "-e", faults[1])
