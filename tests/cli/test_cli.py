@@ -135,7 +135,7 @@ def test_every_change_names_the_command_that_reverses_it(tmp_path: Path) -> None
     assert not file.exists()
     undo(env, forgotten)
     assert file.read_bytes() == before
-    (tmp_path / "editor").write_text('#!/bin/sh\nsed -i s/12/13/ "$1"\n')
+    (tmp_path / "editor").write_text('#!/bin/sh\nsed -i "s/12 kg/13 kg/" "$1"\n')
     (tmp_path / "editor").chmod(0o700)
     edited = call({**env, "EDITOR": str(tmp_path / "editor")}, "edit", file.stem[-8:])
     assert b"13 kg" in file.read_bytes()
