@@ -236,8 +236,10 @@ def test_exactly_the_named_toolsets_are_served(
     ("words", "environ", "sentence"),
     [
         (("--toolset", "tpy"), {}, "--toolset names 'tpy', and there is no such toolset; did you"),
+        (("--toolset", "toy", "list"), {}, "chooses what is served; run `aiaml toy list`"),
         (("--toolset", "x1"), {}, "there are aiaml, "),
-        (("--toolset",), {}, "--toolset"),
+        (("--toolset",), {}, "--toolset must name a toolset; there are aiaml, "),
+        (("--toolset=toy", "list"), {}, "run `aiaml toy list`"),
         ((), {"AIAML_TOOLSETS": "tpy"}, "AIAML_TOOLSETS names 'tpy'"),
         ((), {"AIAML_TOOLSETS": "aiaml", "AIAML_HOOKS": "maybe"}, "AIAML_HOOKS"),
     ],

@@ -9,9 +9,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from aiaml_server import toolsets
 from aiaml_server.storage import programs
 
-_INTERRUPTED = 130
+_USAGE, _INTERRUPTED = 2, 130
 _GC_ALLOCATIONS = 200_000  # what a command makes is hardly ever garbage
 
 
@@ -20,11 +21,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     os.environ.update(programs.variables())
     try:
-        names, rest = _split_toolsets(words)
+        names, rest = toolsets.split_option(words)
         if rest == ["serve"] or (not rest and (names or Path(sys.argv[0]).stem != "aiaml")):
             from aiaml_server.server.app import serve  # noqa: PLC0415 (serving needs no click)
 
             return serve(names)
+        if words[:1] != rest[:1] and names:  # a command may have an option of this name
+            command = f"aiaml {names[0]} {rest[0]}"
+            sys.stderr.write(f"{toolsets.OPTION} chooses what is served; run `{command}`\n")
+            return _USAGE
         return _run(words)
     except KeyboardInterrupt:
         return _INTERRUPTED
@@ -58,17 +63,3 @@ def _run(words: Sequence[str], name: str = "", group: str = "") -> int:
         code = _INTERRUPTED
     gc.freeze()  # so that the interpreter ends without looking for garbage
     return code
-
-
-def _split_toolsets(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split `--toolset NAME` and `--toolset=NAME` from the other arguments."""
-    names: list[str] = []
-    rest: list[str] = []
-    remaining = iter(words)
-    for word in remaining:
-        option, equals, value = word.partition("=")
-        if option == "--toolset":
-            names.append(value if equals else next(remaining, ""))
-        else:
-            rest.append(word)
-    return names, rest

@@ -93,3 +93,17 @@ def chosen(words: Sequence[str], environ: Mapping[str, str]) -> list[Manifest]:
                 source, f"names {each.name}, and what it needs is not installed; {remedy}"
             )
     return manifests
+
+
+def split_option(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Split `--toolset NAME` and `--toolset=NAME` from the other arguments."""
+    names: list[str] = []
+    rest: list[str] = []
+    remaining = iter(words)
+    for word in remaining:
+        option, equals, value = word.partition("=")
+        if option == OPTION:
+            names.append(value if equals else next(remaining, ""))
+        else:
+            rest.append(word)
+    return names, rest
