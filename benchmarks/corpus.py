@@ -1,15 +1,14 @@
 """Memories to measure with: python benchmarks/corpus.py DIR COUNT [--seed N].
 
 Fills DIR/files/, so that AIAML_MEMORY_DIR=DIR serves them. The same seed gives the same bytes.
-Words follow Zipf's law, as they do in any language; the vocabulary is English at its frequent end
-and pronounceable invention behind it. Now and then there are names, numbers, addresses, code, emoji
-and Chinese or Japanese, because they are what an index finds hard.
+The frequency of words follows Zipf's law, as in any language. Frequent words are English, rare ones
+are invented. There are also names, numbers, addresses, code, emoji, Chinese and Japanese, because
+these are hard for an index.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta, timezone
 from functools import cache
@@ -71,7 +70,7 @@ CODAS = ["", "", "", "n", "r", "s", "l", "t", "m", "nd", "st", "ck", "x"]
 AGENTS = ("claude", "gemini", "chatgpt", "cursor", "copilot", "codex", "tutor", "coding_assistant")
 USERS = ("marco", "sarah_m", "john_doe", "dev_mike", "unknown")
 SHARES = ((NAMES, 0.015), (TECHNICAL, 0.012), (EMOJI, 0.002), (CHINESE, 0.003), ([""], 0.02))
-"""How much of the running text is what; the empty word stands for a number or a hash."""
+"""The shares of special words in the text. The empty word stands for a number or a hash."""
 
 VOCABULARY = 20_000
 BEGIN = datetime(2024, 1, 1, tzinfo=timezone.utc)
@@ -101,7 +100,7 @@ def _invented(rng: Random) -> str:
 
 @cache
 def _running_text() -> tuple[list[str], list[float]]:
-    """Return what running text is drawn from, and its cumulative weights."""
+    """Return the words to draw from, and their cumulative weights."""
     words = list(vocabulary())
     weights = [1 / (rank + 2.7) for rank in range(1, len(words) + 1)]
     total = sum(weights)
@@ -173,15 +172,16 @@ def _block(rng: Random, words: list[str]) -> str:
 
 
 def _sentences(rng: Random, words: list[str]) -> str:
-    said, at = [], 0
-    while at < len(words):
+    sentences = []
+    begin = 0
+    while begin < len(words):
         size = rng.randint(4, 18)
-        text = " ".join(words[at : at + size])
+        text = " ".join(words[begin : begin + size])
         if size > 9:
             text = text.replace(" ", ", ", 1) if size % 2 else text.replace(" and ", ", and ")
-        said.append(f"{text[0].upper()}{text[1:]}{rng.choice('.......?!:')}")
-        at += size
-    return " ".join(said)
+        sentences.append(f"{text[0].upper()}{text[1:]}{rng.choice('.......?!:')}")
+        begin += size
+    return " ".join(sentences)
 
 
 def generate(directory: Path, count: int, seed: int = 0) -> int:
@@ -195,12 +195,7 @@ def write(directory: Path, some: Iterable[Memory]) -> int:
     files.mkdir(mode=0o700, parents=True, exist_ok=True)
     total = 0
     for memory in some:
-        data = format(memory).encode()
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
-        descriptor = os.open(files / memory.file_name, flags, 0o600)
-        os.write(descriptor, data)
-        os.close(descriptor)
-        total += len(data)
+        total += (files / memory.file_name).write_bytes(format(memory).encode())
     return total
 
 

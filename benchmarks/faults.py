@@ -26,7 +26,7 @@ from time import sleep
 
 import trace_calls as trace
 from mcp_client import Client, ServerError, ServerGone, texts
-from replayed_disk import Disk, tree
+from replayed_disk import Disk, read_tree
 from servers import Server, installed
 
 AT_ONCE = 5
@@ -86,45 +86,44 @@ def kill(server: Server, place: Path, random: Random) -> Figures:
     for _ in range(3):
         with server.start(place) as client:
             sent = [stored.send(server, client, random) for _ in range(AT_ONCE)]
-            for each in sent[: random.randrange(AT_ONCE)]:
-                stored.settle(server, client, each)
+            answered = random.randrange(AT_ONCE)
+            for request in sent[:answered]:
+                stored.settle(server, client, request)
             sleep(random.uniform(0, 0.02))
             client.process.kill()
             with suppress(ServerGone):
-                for each in sent:
-                    if stored.sent[each[0]] not in stored.acknowledged.values():
-                        stored.settle(server, client, each)
+                for request in sent[answered:]:  # the answers that were already written
+                    stored.settle(server, client, request)
     return Counter(kills=3) + stored.check(server, place)
 
 
 def power(server: Server, place: Path, random: Random) -> Figures:
     """Record six stores, and let the power fail at four moments."""
     log = place.with_suffix(".trace")
-    before = tree(place)
+    before = read_tree(place)
     stored, keys = Stored(), {}
-    with server.start(place, trace.words(log, f"{trace.CHANGES},lseek")) as client:
+    with server.start(place, trace.recording(log)) as client:
         for _ in range(6):
             sent = stored.send(server, client, random)
             stored.settle(server, client, sent)
             keys[sent[1]] = sent[0]
-    calls = trace.calls(log)
-    answered = {
-        keys[int(found[1])]: at
-        for at, call in enumerate(calls)
-        if call.name == "write"
-        for found in re.finditer(r'\\"id\\": ?(\d+)[,}]', call.text)
-        if int(found[1]) in keys
-    }
+    calls = trace.read_calls(log)
+    answered: dict[str, int] = {}  # the key of a text, and the call that wrote the answer
+    for number, call in enumerate(calls):
+        if call.name == "write":
+            for request in re.findall(r'\\"id\\": ?(\d+)[,}]', call.text):
+                if int(request) in keys:
+                    answered[keys[int(request)]] = number
     figures: Figures = Counter()
     first, last = min(answered.values()), max(answered.values())
     for _ in range(4):
-        moment = random.randint(first, last) + 1
-        disk = Disk(place, before, like_ext4=False)
-        disk.play(calls[:moment])
-        disk.restore(disk.after(random if random.random() < 0.5 else None))
-        promised = {stored.sent[key] for key, at in answered.items() if at < moment}
-        kept = Stored({h: t for h, t in stored.acknowledged.items() if t in promised})
-        figures += Counter({"power cuts": 1}) + kept.check(server, place)
+        end = random.randint(first, last) + 1
+        disk = Disk(place, before)
+        disk.replay(calls[:end])
+        disk.restore(disk.after_power_failure(random if random.random() < 0.5 else None))
+        promised = {stored.sent[key] for key, number in answered.items() if number < end}
+        texts = {name: text for name, text in stored.acknowledged.items() if text in promised}
+        figures += Counter({"power cuts": 1}) + Stored(texts).check(server, place)
     return figures
 
 
@@ -134,11 +133,9 @@ def disk(server: Server, place: Path, random: Random) -> Figures:
     figures: Figures = Counter()
     client = server.start(place)
     for name in ("write", "fsync", "openat", "rename", "pwrite64"):
-        error = random.choice(("ENOSPC", "EIO"))
-        which = random.randint(1, 3)
-        inject = f"inject=?{name}:error={error}:when={which}"
+        error = f"error={random.choice(('ENOSPC', 'EIO'))}:when={random.randint(1, 3)}"
         with suppress(ServerGone):
-            with trace.attached(client.process.pid, place.with_suffix(".trace"), name, inject):
+            with trace.injected_error(client.process.pid, place.with_suffix(".trace"), name, error):
                 sent = stored.send(server, client, random)
                 figures["refused"] += not stored.settle(server, client, sent)
             if stored.settle(server, client, stored.send(server, client, random)):

