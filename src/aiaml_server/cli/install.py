@@ -132,7 +132,7 @@ def install(
         return iter([_entry(client, machine, served, variables)])
 
     if hooks:
-        return _apply(chosen, connect, "showing memories", "aiaml uninstall {} --hooks", dry_run)
+        return _apply(chosen, connect, "set up with hooks", "aiaml uninstall {} --hooks", dry_run)
     undo = f"aiaml uninstall {{}}{' --project' if project else ''}"
     code = _apply(chosen, connect, "connected", undo, dry_run, by_hand=variables)
     if not (dry_run or project):
@@ -313,7 +313,7 @@ def _saved(client: Client, change: Change, done: str) -> list[str]:
         return [f"{bold(client.title)} is already {done}: {change.path}"]
     backup = clients.save(change)
     lines = [f"{bold(client.title)} is {done}: {change.path}"]
-    return [*lines, f"  The file as it was: {backup}"] if backup else lines
+    return [*lines, f"  Backup: {backup}"] if backup else lines
 
 
 def _difference(change: Change) -> list[str]:

@@ -352,11 +352,11 @@ def import_(files: Sequence[str], dry_run: bool, yes: bool) -> int:
         preview = importing.preview_import(store, files, anywhere=True)
         new = [each for each in preview.candidates if each.is_new]
         for memory, line, _ in new[:MAX_SHOWN]:
-            show(f"{memory.path}:{line}  {memory.priority}", memory)
+            show(f"{memory.path}:{line}  {memory.priority or ''}", memory)
         for problem in [*map(": ".join, preview.skipped), *preview.warnings]:
             notify(problem)
         already = len(preview.candidates) - len(new)
-        notify(f"{plural(len(new), 'new memory', 'new memories')}, {already:,} are there already")
+        notify(f"{plural(len(new), 'new memory', 'new memories')}, {already:,} already stored")
         if new and not dry_run:
             if not yes:
                 confirm("Import them?")
