@@ -23,6 +23,7 @@ from aiaml_server.toolsets.compartments import (
     InvalidInput,
     LimitExceeded,
     NotFound,
+    cli,
 )
 from aiaml_server.toolsets.compartments import file as file_module
 from printed import completed
@@ -114,8 +115,6 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
     ("compartment", {"compartment": "other", "content": "x"}),
     ("content", {"compartment": "run"}),
     ("content", {"compartment": "run", "content": " "}),
-    ("content", {"compartment": "run", "content": "a\x1b[0m"}),
-    ("content", {"compartment": "run", "content": "a\ud83d"}),
     ("content", {"compartment": "run", "content": 3}),
     ("tags", {"compartment": "run", "content": "x", "tags": "word"}),
     ("tags", {"compartment": "run", "content": "x", "tags": [3]}),
@@ -133,6 +132,11 @@ def test_wrong_values_are_named_and_change_nothing(path: Path) -> None:
         for name, values in WRONG:
             with pytest.raises(InvalidInput, match=rf"^{name}: must be "):
                 memory.save(**values)
+        for content, code in (("\x07", "0007"), ("a\x1b[0m", "001B"), ("a\ud83d", "D83D")):
+            with pytest.raises(InvalidInput, match=f"content: contains the character U\\+{code}"):
+                memory.save("run", content)
+            with pytest.raises(InvalidInput, match=f"tags: contains the character U\\+{code}"):
+                memory.save("run", "x", tags=[content])
         with pytest.raises(InvalidInput):
             memory.get("run", limit=0)
         with pytest.raises(InvalidInput):
@@ -250,14 +254,15 @@ def test_the_file_is_private_and_keeps_what_it_does_not_know(path: Path) -> None
 
 @pytest.mark.parametrize("data", [b"", b'{"format": 1, "sessions": {"default"', b'{"format":\xff'])
 def test_a_damaged_file_is_kept_under_another_name(data: bytes, path: Path) -> None:
-    """By the first change; reading leaves it alone, and the person is told once."""
+    """By the first change; reading leaves it alone. The person reads of each once."""
     path.write_bytes(data)
     with Compartments(path) as memory:
         assert memory.get("session").total == 0
         assert path.read_bytes() == data
+        assert ["counts as empty" in notice for notice in memory.notices()] == [True]
         memory.save("session", "x")
         assert path.with_name("memory.json.damaged-1").read_bytes() == data
-        assert ["damaged" in notice for notice in memory.notices()] == [True]
+        assert ["kept as memory.json.damaged-1" in each for each in memory.notices()] == [True]
         assert memory.notices() == []
 
 
@@ -443,3 +448,8 @@ def test_the_commands_show_and_clear(path: Path) -> None:
     )
     path.write_bytes(b'{"format": 9}')
     assert completed([*command, "show"]).returncode == 2
+    path.write_bytes(b'{"format": 1, "sess')
+    damaged = completed([*command, "show"])
+    assert (damaged.returncode, damaged.stdout) == (1, "") and "is damaged" in damaged.stderr
+    (finding,) = cli.doctor_findings({"AIAML_COMPARTMENTS_FILE": str(path)})
+    assert finding.level == "error" and "is damaged" in finding.found

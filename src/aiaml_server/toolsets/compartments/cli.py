@@ -11,6 +11,7 @@ import click
 
 from aiaml_server.errors import AiamlError
 from aiaml_server.terminal import (
+    EXIT_FAILED,
     EXIT_NOTHING,
     EXIT_USAGE,
     Exit,
@@ -112,14 +113,17 @@ def doctor_findings(environ: Mapping[str, str]) -> Iterator[Finding]:
         limits = LIMIT.value(environ)
         with Compartments(path, session=SESSION.value(environ), limit=limits) as memory:
             usage = memory.usage()
+            notices = memory.notices()
     except AiamlError as error:
         yield Finding("compartments", "error", str(error), f"correct it, or change {FILE.name}")
         return
+    for notice in notices:
+        yield Finding("compartments", "error", notice, "put a copy of the file in its place")
     full = [name for name, part in usage.items() if part.characters > 0.9 * part.limit]
     if full:
         remedy = "clear entries with `aiaml compartments clear`, or raise AIAML_COMPARTMENT_LIMIT"
         yield Finding("compartments", "warning", f"{path}: nearly full: {', '.join(full)}", remedy)
-    else:
+    elif not notices:
         yield Finding("compartments", "ok", f"{path} can be used")
 
 
@@ -127,10 +131,13 @@ def _rows(path: Path, compartment: str | None, session: str | None) -> list[dict
     """Return the entries as JSON, each with its session and compartment."""
     from aiaml_server.toolsets.compartments.file import MemoryFile  # noqa: PLC0415 (pydantic)
 
+    file = MemoryFile(path)
     try:
-        sessions = MemoryFile(path).read()
+        sessions = file.read()
     except AiamlError as error:
         raise Exit(str(error), EXIT_USAGE) from error
+    if file.notices:
+        raise Exit(file.notices[0], EXIT_FAILED)
     rows = []
     for name, parts in sessions.items():
         for part, entries in parts.items():

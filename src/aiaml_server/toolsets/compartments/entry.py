@@ -125,7 +125,10 @@ def make_entry(**values: Any) -> Entry:
     try:
         return Entry(**values)
     except ValidationError as error:
-        name = str(error.errors(include_url=False)[0]["loc"][0])
+        problem = error.errors(include_url=False)[0]
+        name = str(problem["loc"][0])
+        if problem["type"] == "value_error":
+            raise InvalidInput(name, str(problem["ctx"]["error"])) from None
         raise invalid(name) from None
 
 

@@ -81,7 +81,6 @@ class MemoryFile:
             DiskError: the disk refused, or the file cannot be used; it is unchanged.
         """
         with self._thread_lock:
-            self.read()
             try:
                 if not self.path.parent.is_dir():
                     make_directory(self.path.parent)
@@ -108,15 +107,19 @@ class MemoryFile:
         return status.st_mtime_ns, status.st_size, status.st_ino
 
     def _load(self) -> None:
-        """Read the file; a damaged one counts as empty until a writer sets it aside.
+        """Read the file; a damaged one counts as empty, with a notice, until it is set aside.
 
         Raises:
             DiskError: it is another program's file, of a later version, or has a wrong entry.
         """
         try:
             value = self._parse()
-        except ValueError:
+        except ValueError as error:
             value = {}
+            self.notices.append(
+                f"{self.path} is damaged ({error}) and counts as empty; the next change keeps it"
+                " under another name"
+            )
         if value.get("format", FORMAT) != FORMAT:
             raise DiskError(
                 f"{self.path} has format {value['format']!r}, and this program reads {FORMAT}; "
