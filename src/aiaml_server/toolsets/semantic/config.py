@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, ClassVar
+
+from annotated_types import Interval, Len
 
 from aiaml_server.files import read_own
 from aiaml_server.toolsets.semantic.errors import InvalidConfig
@@ -17,19 +17,18 @@ MAX_BYTES = 64 * 1024
 THRESHOLDS = {"sentence-transformers/all-MiniLM-L6-v2": 0.3}
 """Cosines below which a hit is weak, for models whose cosines are lower than the default's."""
 
-LIMITS = {
-    "embedding.dimension": (1, 8192),
-    "retrieval.default_limit": (1, 50),
-    "retrieval.session_start_limit": (1, 20),
-    "retrieval.half_life_days": (1, 100_000),
-}
-"""The range of numbers that are not between 0 and 1."""
+Text = Annotated[str, Len(0, 200)]
+Share = Annotated[float, Interval(ge=0, le=1)]
 
-Section = TypeVar("Section")
+
+class Section:
+    """A part of the file, which pydantic checks: no other keys, and no other types."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid", "strict": True}
 
 
 @dataclass(frozen=True)
-class Embedding:
+class Embedding(Section):
     """The model.
 
     Attributes:
@@ -42,27 +41,27 @@ class Embedding:
             the model's family.
     """
 
-    model: str = DEFAULT_MODEL
-    path: str = ""
-    dimension: int = 384
-    device: str = "cpu"
+    model: Text = DEFAULT_MODEL
+    path: Text = ""
+    dimension: Annotated[int, Interval(ge=1, le=8192)] = 384
+    device: Text = "cpu"
     download: bool = True
-    query_prefix: str = ""
-    document_prefix: str = ""
+    query_prefix: Text = ""
+    document_prefix: Text = ""
 
 
 @dataclass(frozen=True)
-class ScoringWeights:
+class ScoringWeights(Section):
     """What each factor contributes to a score."""
 
-    similarity: float = 0.4
-    recency: float = 0.2
-    priority: float = 0.2
-    usage: float = 0.2
+    similarity: Share = 0.4
+    recency: Share = 0.2
+    priority: Share = 0.2
+    usage: Share = 0.2
 
 
 @dataclass(frozen=True)
-class Retrieval:
+class Retrieval(Section):
     """Search.
 
     Attributes:
@@ -74,16 +73,16 @@ class Retrieval:
         project_boost: added to the score of the project's memories.
     """
 
-    default_limit: int = 10
-    session_start_limit: int = 8
-    similarity_threshold: float = 0.7
+    default_limit: Annotated[int, Interval(ge=1, le=50)] = 10
+    session_start_limit: Annotated[int, Interval(ge=1, le=20)] = 8
+    similarity_threshold: Share = 0.7
     scoring_weights: ScoringWeights = ScoringWeights()
-    half_life_days: float = 365.0
-    project_boost: float = 0.1
+    half_life_days: Annotated[float, Interval(ge=1, le=100_000)] = 365.0
+    project_boost: Share = 0.1
 
 
 @dataclass(frozen=True)
-class AutoTriggers:
+class AutoTriggers(Section):
     """Which hooks do something."""
 
     session_start: bool = True
@@ -93,15 +92,15 @@ class AutoTriggers:
 
 
 @dataclass(frozen=True)
-class Deduplication:
+class Deduplication(Section):
     """Whether storing looks for similar memories, and from which cosine on they are similar."""
 
     auto_check: bool = True
-    similarity_threshold: float = 0.9
+    similarity_threshold: Share = 0.9
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Section):
     """All settings, by section."""
 
     embedding: Embedding = Embedding()
@@ -120,61 +119,23 @@ def load_config(home: Path) -> Config:
     """Return the settings in a person's `~/.memory`; the defaults if there is no file.
 
     Raises:
-        InvalidConfig: the file is not valid; the message names the key.
+        InvalidConfig: the file cannot be read, a key is unknown, or a value is not allowed.
     """
     path = home / FILE_NAME
-    return parse_config(_read(path), str(path))
-
-
-def parse_config(values: Mapping[str, Any], name: str = FILE_NAME) -> Config:
-    """Validate settings.
-
-    Raises:
-        InvalidConfig: a key is unknown, or its value is not allowed.
-    """
-    return _parse_section(Config, values, name)
-
-
-def _read(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(read_own(path, MAX_BYTES))
+        text = read_own(path, MAX_BYTES)
     except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, RecursionError) as error:
-        raise InvalidConfig(f"{path} is not JSON, or cannot be read: {error}") from error
-    if not isinstance(value, dict):
-        raise InvalidConfig(f"{path} must hold an object")
-    return value
+        return Config()
+    except (OSError, ValueError) as error:
+        raise InvalidConfig(f"{path} cannot be read: {error}") from error
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 (slow, and hooks wait for it)
 
-
-def _parse_section(section: type[Section], values: Any, name: str, prefix: str = "") -> Section:
-    """Return a section; `prefix` is its own key with a dot."""
-    if not isinstance(values, Mapping):
-        raise InvalidConfig(f"{name}: {prefix.rstrip('.')} must be an object")
-    defaults = {each.name: each.default for each in fields(section)}  # type: ignore[arg-type]
-    result: dict[str, Any] = {}
-    for key, value in values.items():
-        full = f"{prefix}{key}"
-        default = defaults.get(key)
-        if default is None:
-            raise InvalidConfig(f"{name}: {full[:200]} is unknown; known: {', '.join(defaults)}")
-        if is_dataclass(default):
-            result[key] = _parse_section(type(default), value, name, f"{full}.")
-        else:
-            if not _is_valid(full, value, default):
-                limits = LIMITS.get(full, (0, 1))
-                rule = f"like {default!r}; numbers are limited to {limits}"
-                raise InvalidConfig(f"{name}: {full} is {value!r:.200}; it must be {rule}")
-            result[key] = value
-    return section(**result)
-
-
-def _is_valid(key: str, value: Any, default: Any) -> bool:
-    """Return whether a value has the type of its default, and is in range."""
-    number: Any = float(value) if isinstance(default, float) and type(value) is int else value
-    if type(number) is not type(default):
-        return False
-    if isinstance(default, str):
-        return len(number) <= 200
-    least, most = LIMITS.get(key, (0, 1))
-    return bool(least <= number <= most)
+    try:
+        return TypeAdapter(Config).validate_json(text)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        key = ".".join(map(str, problem["loc"])) or "the file"
+        if problem["type"] == "unexpected_keyword_argument":
+            raise InvalidConfig(f"{path}: {key:.200} is unknown") from error
+        reason = f"{problem['msg']}; it is {problem['input']!r:.200}"
+        raise InvalidConfig(f"{path}: {key}: {reason}") from error
