@@ -7,6 +7,7 @@ as a whole. So is a file of the default toolset, which holds a memory already.
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -19,7 +20,7 @@ from aiaml_server.toolsets.semantic.models import MAX_LINE, MAX_TAGS, iso_to_sql
 MAX_RECORD = 4_000  # characters; a longer decision record is split into its sections
 MAX_HEAD = 16 * 1024  # characters of a frontmatter
 _RECORD = re.compile(r"adr[-_ ]?\d*", re.IGNORECASE)
-_HEADING = re.compile(r"(#{1,6})[ \t]+(.*)")
+_NO_TEXT = ("heading_open", "bullet_list_open", "ordered_list_open")
 _MARKER = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
 _WORD = re.compile(r"[^\W_]{2,}")
 _DATE_KEYS = ("created", "created_at", "date", "timestamp")
@@ -95,29 +96,35 @@ def _tags(fields: Mapping[str, Any]) -> Sequence[str]:
 
 def _sections(body: str) -> Iterator[tuple[str, int, str]]:
     """Yield each section's text and each item of its lists, with its line and its heading."""
-    headings: list[tuple[int, str]] = []
-    block: list[str] = []
-    start = 0
-    in_code = False
-    for number, line in enumerate([*body.split("\n"), "# "]):  # the last heading ends the text
-        if line.lstrip().startswith(("```", "~~~")):
-            in_code = not in_code
-        heading = None if in_code else _HEADING.match(line)
-        is_item = bool(_MARKER.match(line)) and not in_code
-        in_item = bool(block) and bool(_MARKER.match(block[0]))
-        is_apart = in_item and not block[-1].strip() and line[:1] not in ("", " ", "\t")
-        if block and (heading or is_item or is_apart):
-            text = "\n".join(each.removeprefix("  ") for each in block).strip()
-            text = _MARKER.sub("", text, count=1) if in_item else text
-            trail = " > ".join(title for _, title in headings)
-            own = headings[-1][1] if headings else ""
-            separator = ": " if in_item else "\n\n"
-            yield (f"{trail}{separator}{text}" if trail else text), start, own
-            block = []
-        if heading:
-            level = len(heading[1])
-            headings = [each for each in headings if each[0] < level]
-            headings.append((level, heading[2].strip(" #")))
-        elif block or line.strip():
-            start = start if block else number
-            block.append(line)
+    from markdown_it import MarkdownIt  # noqa: PLC0415 (heavy)
+
+    lines = body.split("\n")
+    tokens = MarkdownIt().parse(body)
+    headings: dict[int, str] = {}
+    is_text = False
+    blocks: list[tuple[int, int, bool, Sequence[str]]] = []
+    for number, token in enumerate(tokens):
+        if token.map is None:
+            continue
+        start, end = token.map
+        if token.type == "list_item_open" and token.level == 1:
+            blocks.append((start, end, True, [*headings.values()]))
+        elif token.level == 0:
+            goes_on = is_text
+            is_text = token.type not in _NO_TEXT
+            if token.type == "heading_open":
+                level = int(token.tag[1:])
+                headings = {each: headings[each] for each in headings if each < level}
+                headings[level] = tokens[number + 1].content
+            elif is_text and goes_on:
+                blocks[-1] = (blocks[-1][0], end, *blocks[-1][2:])
+            elif is_text:
+                blocks.append((start, end, False, [*headings.values()]))
+    for start, end, is_item, titles in blocks:
+        text = textwrap.dedent("\n".join(lines[start:end])).strip()
+        if is_item:
+            first, _, rest = text.partition("\n")
+            text = f"{_MARKER.sub('', first)}\n{textwrap.dedent(rest)}".strip()
+        trail = " > ".join(titles)
+        separator = ": " if is_item else "\n\n"
+        yield f"{trail}{separator}{text}" if trail else text, start, titles[-1] if titles else ""
