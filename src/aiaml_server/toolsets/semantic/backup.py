@@ -10,7 +10,7 @@ from pathlib import Path
 from aiaml_server.files import make_own_directory, open_own, remove_own, rename_over
 from aiaml_server.toolsets.semantic import paths
 from aiaml_server.toolsets.semantic.db import Database, translated_errors
-from aiaml_server.toolsets.semantic.errors import CorruptDatabase, NotFound
+from aiaml_server.toolsets.semantic.errors import NotFound
 
 KEPT = 3
 MAX_AUTOMATIC_BYTES = 256 * 1024 * 1024  # of a database that a server copies by itself
@@ -62,8 +62,7 @@ def restore(database: Database) -> Path:
         raise NotFound(message, "`aiaml semantic backup` lists them.")
     database.close()
     with translated_errors(database.path), closing(Database(backups[0], database.scope)) as backup:
-        if backup.fetch("PRAGMA integrity_check(1)") != [("ok",)]:
-            raise CorruptDatabase(f"{backups[0]} is damaged")
+        backup.check()
         if database.exists:
             rename_over(database.path, database.path.with_name("db-replaced"))
         remove_own(database.path.with_name(f"{database.path.name}-journal"))

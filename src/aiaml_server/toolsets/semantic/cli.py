@@ -15,7 +15,6 @@ import click
 from aiaml_server.files import replace_atomic
 from aiaml_server.terminal import (
     EXIT_FAILED,
-    EXIT_NOTHING,
     EXIT_OK,
     EXIT_USAGE,
     Exit,
@@ -136,7 +135,7 @@ def status(json: bool) -> None:
             return
         for scope, database in store.databases.items():
             echo(f"{scope:8}  {database.path}")
-        echo(f"{plural(page.total, 'memory', 'memories')}, {pending:,} without a vector")
+        echo(f"{plural(page.total, 'memory')}, {pending:,} without a vector")
         model = store.config.embedding.model
         echo(f"model     {model if state.status == 'loading' else state.warning}")
         for warning in page.warnings:
@@ -186,7 +185,7 @@ def reembed() -> int:
             sys.maxsize, lambda done, left: show_status(f"{done:,} of {done + left:,}")
         )
     show_status()
-    echo(f"{plural(done, 'memory', 'memories')} got vectors, {left:,} did not")
+    echo(f"{plural(done, 'memory')} got vectors, {left:,} did not")
     return EXIT_FAILED if left else EXIT_OK
 
 
@@ -201,17 +200,15 @@ def filter_options(command: Any) -> Any:
     return click.option("--priority", type=priorities)(command)
 
 
-def show_found(found: Mapping[Memory, str], as_json: bool, warnings: Sequence[str]) -> int:
-    """Print memories with a note each, as rows of data if that is asked for."""
+def show_memories(notes: Mapping[Memory, str], as_json: bool, warnings: Sequence[str]) -> None:
+    """Print memories with a note each, or as JSON."""
     if as_json:
-        rows = [vars(memory) for memory in found]
-        echo_json({"memories": rows, "warnings": warnings})
-        return EXIT_OK if found else EXIT_NOTHING
-    for memory, more in found.items():
-        show_memory(memory, more)
-    for warning in warnings:
-        notify(warning)
-    return EXIT_OK if found else EXIT_NOTHING
+        echo_json({"memories": [vars(memory) for memory in notes], "warnings": warnings})
+        return
+    for memory, note in notes.items():
+        show_memory(memory, note)
+    for line in [*warnings, *([] if notes else ["No memories match."])]:
+        notify(line)
 
 
 @semantic.command("search")
@@ -219,7 +216,7 @@ def show_found(found: Mapping[Memory, str], as_json: bool, warnings: Sequence[st
 @click.option("--limit", type=click.IntRange(1, models.MAX_HITS))
 @filter_options
 @json_option
-def search(words: Sequence[str], limit: int | None, json: bool, **wanted: Any) -> int:
+def search(words: Sequence[str], limit: int | None, json: bool, **wanted: Any) -> None:
     """Find memories by meaning and words; by words only while the model is missing.
 
     \b
@@ -229,14 +226,14 @@ def search(words: Sequence[str], limit: int | None, json: bool, **wanted: Any) -
     with opened(with_model=True) as store:
         found = store.search(" ".join(words), limit, Filters(**wanted))
         notes = {hit.memory: f"  {hit.score:.2f}{' weak' * hit.is_weak}" for hit in found.hits}
-        return show_found(notes, json, found.warnings)
+        show_memories(notes, json, found.warnings)
 
 
 @semantic.command("list")
 @click.option("--limit", type=click.IntRange(1, models.MAX_LISTED), default=20)
 @filter_options
 @json_option
-def list_(limit: int, json: bool, **wanted: Any) -> int:
+def list_(limit: int, json: bool, **wanted: Any) -> None:
     """List memories, the newest first.
 
     \b
@@ -245,7 +242,7 @@ def list_(limit: int, json: bool, **wanted: Any) -> int:
     """
     with opened() as store:
         page = store.list(Filters(**wanted), limit=limit)
-        return show_found(dict.fromkeys(page.memories, ""), json, page.warnings)
+        show_memories(dict.fromkeys(page.memories, ""), json, page.warnings)
 
 
 @semantic.command("show")
@@ -311,7 +308,7 @@ def forget(ids: Sequence[str], yes: bool) -> None:
 @semantic.command("undo")
 @click.argument("change", required=False)
 @click.option("--list", "is_list", is_flag=True, help="List what can be undone; undo nothing.")
-def undo(change: str | None, is_list: bool) -> int:
+def undo(change: str | None, is_list: bool) -> None:
     """Take back the last change, or the CHANGE with an id.
 
     \b
@@ -320,15 +317,17 @@ def undo(change: str | None, is_list: bool) -> int:
       aiaml semantic undo project#5
     """
     with opened() as store:
+        if not is_list:
+            for memory in store.undo(change):
+                show_memory(memory)
+            return
         changes = store.history()
-        restored = [] if is_list else store.undo(change)
-    for memory in restored:
-        show_memory(memory)
-    for each in changes if is_list else ():
+    for each in changes:
         echo(f"{bold(each.id)}  {str(each.at)[:16]}  {each.act}  {each.memory_id}")
         for row in each.before:
             echo(dim(f"    {truncate(row['content'], terminal_width() - 4)}"))
-    return EXIT_OK if changes else EXIT_NOTHING
+    if not changes:
+        notify("There is nothing to undo.")
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -338,7 +337,7 @@ def undo(change: str | None, is_list: bool) -> int:
 @click.argument("files", metavar="[FILE|DIRECTORY]...", nargs=-1)
 @click.option("--dry-run", is_flag=True, help="Show what would be imported; store nothing.")
 @yes_option
-def import_(files: Sequence[str], dry_run: bool, yes: bool) -> int:
+def import_(files: Sequence[str], dry_run: bool, yes: bool) -> None:
     """Import markdown files, or lines of JSON from a .jsonl file.
 
     Without FILE, the project's MEMORY.md, NOTES.md, ADR-*.md and .claude/*.md.
@@ -355,13 +354,12 @@ def import_(files: Sequence[str], dry_run: bool, yes: bool) -> int:
             show(f"{memory.path}:{line}  {memory.priority or ''}", memory)
         for problem in [*map(": ".join, preview.skipped), *preview.warnings]:
             notify(problem)
-        already = len(preview.candidates) - len(new)
-        notify(f"{plural(len(new), 'new memory', 'new memories')}, {already:,} already stored")
+        stored = len(preview.candidates) - len(new)
+        notify(f"{plural(len(new), 'new memory')}, {stored:,} already stored")
         if new and not dry_run:
             if not yes:
                 confirm("Import them?")
             echo(f"imported: {len(importing.run_import(store, preview))}")
-    return EXIT_OK if new else EXIT_NOTHING
 
 
 @semantic.command("export")
@@ -379,7 +377,7 @@ def export(target: str) -> None:
         memories = store.iterate()
         lines = [importing.to_json_line(each, store.unknown_keys(each)) for each in memories]
     replace_atomic(Path(target).resolve(), "".join(lines).encode())
-    notify(f"Wrote {plural(len(lines), 'memory', 'memories')} to {target}.")
+    notify(f"Wrote {plural(len(lines), 'memory')} to {target}.")
 
 
 @semantic.command("backup")
@@ -392,6 +390,7 @@ def backup_() -> None:
     """
     with opened() as store:
         for database in store.databases.values():
+            database.check()
             backup.make_backup(database)
             for path in backup.list_backups(database):
                 echo(f"{database.scope:8}  {path}")

@@ -217,6 +217,15 @@ class Database:
         with self._lock, translated_errors(self.path):
             return self._open(create=False).execute(statement, values).fetchall()
 
+    def check(self) -> None:
+        """Read the whole file, if there is one.
+
+        Raises:
+            CorruptDatabase: it is damaged.
+        """
+        if self.exists and self.fetch("PRAGMA integrity_check(1)") != [("ok",)]:
+            raise CorruptDatabase(f"{self.path} is damaged")
+
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Run one transaction, which an exception rolls back. A missing file is created.

@@ -10,7 +10,7 @@ from aiaml_server.terminal import plural
 from aiaml_server.toolset import Finding
 from aiaml_server.toolsets.semantic import MANIFEST, PROJECT
 from aiaml_server.toolsets.semantic.db import Database
-from aiaml_server.toolsets.semantic.errors import CorruptDatabase, SemanticError
+from aiaml_server.toolsets.semantic.errors import SemanticError
 from aiaml_server.toolsets.semantic.store import MemoryStore
 from aiaml_server.toolsets.warning import CHECK_SECRETS
 
@@ -38,10 +38,9 @@ def _examine(database: Database) -> Finding:
     count = 0
     try:
         if database.exists:
-            if database.fetch("PRAGMA integrity_check(1)") != [("ok",)]:
-                raise CorruptDatabase(f"{database.path} is damaged")
+            database.check()
             database.fetch("INSERT INTO words(words, rank) VALUES ('integrity-check', 1)")
             ((count,),) = database.fetch("SELECT count(*) FROM memories")
     except SemanticError as error:
         return Finding(CHECK, "error", str(error), error.suggestion)
-    return Finding(CHECK, "ok", f"{database.path}: {plural(count, 'memory', 'memories')}")
+    return Finding(CHECK, "ok", f"{database.path}: {plural(count, 'memory')}")

@@ -294,9 +294,8 @@ class MemoryStore(MemoryReader):
         """Take back a change by its id, or the last one."""
         found = [each for each in self.history() if change in (None, each.id)]
         if not found:
-            raise NothingToUndo(
-                f"there is no change {change or ''} of the last {history.DAYS} days"
-            )
+            missing = f"no change {change}" if change else "nothing to undo"
+            raise NothingToUndo(f"there is {missing} in the last {history.DAYS} days")
         database = self.databases[found[0].id.partition("#")[0]]
         with database.writing():
             numbers = history.undo(database, found[0])
