@@ -76,6 +76,8 @@ def test_wrong_words_are_named(env: dict[str, str]) -> None:
         done = call(env, name)
         assert (done.code, done.stdout) == (2, ""), name
         assert done.stderr.startswith(f"aiaml: No such command '{name}'.")
+    done = call(env, "compartments", "clear", "--session", "x")
+    assert done.stderr.endswith("Choose from: session, plan\n")
 
 
 def test_the_version_is_that_of_the_package(env: dict[str, str]) -> None:

@@ -179,7 +179,7 @@ def _report(name: str, error: BaseException) -> int:
     code = EXIT_FAILED
     text = str(error)
     if isinstance(error, click.ClickException):
-        code, text = EXIT_USAGE, error.format_message()
+        code, text = EXIT_USAGE, " ".join(error.format_message().split())
     elif isinstance(error, Exit):
         code = error.code
     elif isinstance(error, (InvalidInput, InvalidSetting)):

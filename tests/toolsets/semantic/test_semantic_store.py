@@ -221,7 +221,7 @@ def test_undo_brings_back_what_was_changed_and_deleted(store: MemoryStore) -> No
     assert found(store, "green") == []
     assert store.undo() == [before]
     assert found(store, "green") == ["tea is green"]
-    with pytest.raises(errors.NothingToUndo, match="no change"):
+    with pytest.raises(errors.NothingToUndo, match="nothing to undo"):
         store.undo()
 
 

@@ -12,7 +12,6 @@ import click
 from aiaml_server.errors import AiamlError
 from aiaml_server.terminal import (
     EXIT_FAILED,
-    EXIT_NOTHING,
     EXIT_USAGE,
     Exit,
     bold,
@@ -52,7 +51,7 @@ def compartments(context: click.Context, file: str | None) -> None:
 @session_option
 @json_option
 @click.pass_obj
-def show_command(path: Path, compartment: str | None, session: str | None, json: bool) -> int:
+def show_command(path: Path, compartment: str | None, session: str | None, json: bool) -> None:
     """Show the entries of all sessions and plans.
 
     \b
@@ -63,7 +62,7 @@ def show_command(path: Path, compartment: str | None, session: str | None, json:
     rows = _rows(path, compartment, session)
     if json:
         echo_json(rows)
-        return 0
+        return
     for row in rows:
         updated = row.get("updated_at", "")
         echo(bold(f"{row['session']} / {row['compartment']}  {row['id']}  {updated}".rstrip()))
@@ -73,7 +72,6 @@ def show_command(path: Path, compartment: str | None, session: str | None, json:
         echo(f"{wrap(row['content'], 0)}\n")
     if not rows:
         notify(f"There are no entries in {path}.")
-    return 0
 
 
 @compartments.command("clear")
@@ -81,7 +79,7 @@ def show_command(path: Path, compartment: str | None, session: str | None, json:
 @click.option("--session", metavar="NAME", required=True, help="The session.")
 @yes_option
 @click.pass_obj
-def clear_command(path: Path, compartment: str, session: str, yes: bool) -> int:
+def clear_command(path: Path, compartment: str, session: str, yes: bool) -> None:
     """Delete all entries of one compartment of a session.
 
     \b
@@ -93,7 +91,7 @@ def clear_command(path: Path, compartment: str, session: str, yes: bool) -> int:
     count = len(_rows(path, compartment, session))
     if not count:
         notify("There is nothing to clear.")
-        return EXIT_NOTHING
+        return
     if not yes:
         confirm(f"Delete {plural(count, 'entry', 'entries')}? This cannot be undone.")
     try:
@@ -101,7 +99,6 @@ def clear_command(path: Path, compartment: str, session: str, yes: bool) -> int:
             notify(f"Deleted {len(memory.clear(compartment))}.")
     except AiamlError as error:
         raise Exit(str(error), EXIT_USAGE) from error
-    return 0
 
 
 def doctor_findings(environ: Mapping[str, str]) -> Iterator[Finding]:
