@@ -402,8 +402,8 @@ class SemanticTools:
             merged += store.merge_equal()
         groups, warnings = store.duplicates(similarity_threshold)
         if len(groups) > MAX_GROUPS:
-            shown, found = MAX_GROUPS, len(groups)
-            warnings.append(f"{shown} of {found:,} groups are shown; merge some, and ask again")
+            counts = f"{MAX_GROUPS} of {len(groups):,} groups"
+            warnings.append(f"{counts} are shown; merge some, and ask again")
         shown = list(map(_group, groups[:MAX_GROUPS]))
         return {"groups": shown, "merged": list(map(_short, merged)), "warnings": warnings}
 
