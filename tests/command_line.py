@@ -40,7 +40,7 @@ def call(env: Mapping[str, str], *words: str, text: str = "") -> Result:
     log = logging.getLogger("aiaml_server.sync")
     level = log.level
     with CliRunner(env=env).isolation(input=text) as (out, err, _):
-        code = run_command(words, "aiaml")
+        code = run_command(words)
         result = Result(code, out.getvalue().decode(), err.getvalue().decode())
     log.setLevel(level)
     return result

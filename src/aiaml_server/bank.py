@@ -15,7 +15,6 @@ from aiaml_server.errors import (
     LockTimeout,
     MalformedFile,
     NotCommitted,
-    StoreError,
 )
 from aiaml_server.format.memory import SHORTEST_ID, Memory, parse, parsed
 from aiaml_server.format.scorer import MAX_HITS
@@ -199,24 +198,26 @@ class MemoryBank:
         finally:
             self._tell()
 
-    def edit(self, name: str, before: str, after: str) -> Memory:
+    def edit(self, name: str, before: str, after: str) -> bool:
         """Give the file `name`, which holds the text `before`, the text `after`.
 
         Git gets what was there first, if it can.
+
+        Returns:
+            Whether git has what was there.
 
         Raises:
             MalformedFile: `after` is no memory, or one with another id.
             ChangedMeanwhile: the file does not hold `before`.
             StoreError: the disk refused. In each case the file is as it was.
         """
-        memory = parse(after)
-        if memory.id != (old := parse(before).id):
+        if parse(after).id != (old := parse(before).id):
             raise MalformedFile([f"the id must stay {old}, by which agents know the memory"])
         if len(after.encode()) > MAX_FILE:
             raise MalformedFile([f"it is larger than {MAX_FILE // 1024 // 1024} MiB"])
-        self.commit()
+        held_back = self.commit()
         self._replace(name, before, after)
-        return memory
+        return held_back is not None and name not in held_back
 
     def forget(self, texts: Mapping[str, str]) -> set[str] | None:
         """Delete files, each with the text that it holds; git gets them first, if it can.
@@ -332,15 +333,6 @@ class MemoryBank:
 
     # --- what is there ------------------------------------------------------------------------
 
-    @property
-    def problem(self) -> str:
-        """Why the directory cannot be read; empty where it can, or where there is none yet."""
-        try:
-            self._store.check()
-        except StoreError as error:
-            return str(error)
-        return ""
-
     def names(self) -> list[str]:
         """Return the names of all files that may hold a memory.
 
@@ -391,16 +383,6 @@ class MemoryBank:
             StoreError: the directory cannot be read.
         """
         return self.read(name for _, name in self.dated(wanted))
-
-    def labels(self, field: str) -> list[tuple[str, int]]:
-        """Return the agents, users or topics (`agent`), and how many memories have each.
-
-        The most frequent come first.
-
-        Raises:
-            StoreError: the directory cannot be read.
-        """
-        return self._index.labels(field)
 
     def counts(self, wanted: Filter, question: Question | None = None) -> Counts:
         """Count what a filter lets through, and what a question finds.

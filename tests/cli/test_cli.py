@@ -10,7 +10,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import click
 import pytest
 
 from aiaml_server import InvalidSetting, Settings, __version__
@@ -24,6 +23,9 @@ REMOVED = (
     "completion", "dirs", "help", "history", "inbox", "keep-local", "seen", "serve", "tidy",
     "toolsets", "topics", "undo", "uses", "version", "where",
 )  # fmt: skip
+
+
+posix_only = pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell runs it")
 
 
 @pytest.fixture
@@ -58,14 +60,6 @@ def test_help_fits_a_screen_and_names_everything(env: dict[str, str]) -> None:
     words = set(re.findall(r"[\w-]+", done.stdout))
     toolsets = {"sessions", "compartments", "citations", "semantic"}
     assert words >= {*app.COMMANDS, *toolsets, "AIAML_MEMORY_DIR", "AIAML_TOOLSETS", "130"}
-
-
-def test_the_summaries_are_those_of_the_commands() -> None:
-    """They are written down, so that `--help` imports no command."""
-    context = click.Context(app.aiaml)
-    for name, (_, summary) in app.COMMANDS.items():
-        command = app.aiaml.get_command(context, name)
-        assert command and command.get_short_help_str(200) == summary
 
 
 def test_wrong_words_are_named(env: dict[str, str]) -> None:
@@ -117,14 +111,24 @@ def test_a_bad_setting_ends_a_server_with_a_sentence(tmp_path: Path) -> None:
 
 
 def test_a_memory_without_topics_gets_its_rarest_words(env: dict[str, str]) -> None:
-    """Those that the fewest memories have; one word is one topic, and signs are a note."""
+    """Those that the fewest memories have, never common words; one word is one topic."""
     for number in range(3):
         stored(env, f"The rehearsal of the choir, number {number}.", "-t", "choir")
     stored(env, "The rehearsal is on Wednesdays in Ostuni.")
     stored(env, "hello")
-    stored(env, "???")
     topics = [each["topics"] for each in json.loads(call(env, "list", "--json").stdout)]
-    assert topics[:3] == [["note"], ["hello"], ["wednesdays", "ostuni"]]
+    assert topics[:2] == [["hello"], ["wednesdays", "ostuni"]]
+
+
+@pytest.mark.parametrize(
+    "text", ["the of and", "???", f"My key is {SECRET}", "PIN of my card: 4711"]
+)
+def test_no_topic_is_made_of_common_words_or_secrets(text: str, env: dict[str, str]) -> None:
+    """A topic must be named then, and nothing is stored before."""
+    done = call(env, "remember", text)
+    assert (done.code, done.stdout) == (2, "") and "--topic WORD" in done.stderr
+    assert call(env, "list").stdout == ""
+    stored(env, text, "-t", "mine")
 
 
 def test_every_change_names_the_command_that_reverses_it(tmp_path: Path) -> None:
@@ -143,6 +147,47 @@ def test_every_change_names_the_command_that_reverses_it(tmp_path: Path) -> None
     assert b"13 kg" in file.read_bytes()
     undo(env, edited._replace(stdout=f"{edited.stdout.rstrip()} --yes"))
     assert file.read_bytes() == before
+
+
+def test_what_was_replaced_and_what_was_forgotten_are_undone_apart(tmp_path: Path) -> None:
+    """`restore` of both prints a command for each."""
+    env = at(tmp_path / "m", AIAML_ENABLE_SYNC="true")
+    ids = [stored(env, text, "-t", "x") for text in ("one", "two")]
+    files = {path.stem[-8:]: path for path in (tmp_path / "m" / "files").glob("*.md")}
+    files[ids[0]].write_text(files[ids[0]].read_text().replace("one", "three"))
+    call(env, "forget", ids[1], "--yes")
+    done = call(env, "restore", *ids, "--yes")
+    assert f"Undo: aiaml restore {ids[0]}\nUndo: aiaml forget {ids[1]}\n" in done.stdout
+
+
+@posix_only
+@pytest.mark.parametrize("reason", ["untrusted", "off", "secret"])
+def test_no_undo_is_promised_that_would_be_refused(reason: str, tmp_path: Path) -> None:
+    """Where git did not save the earlier text, an edit and `forget` print no command."""
+    base = tmp_path / "m"
+    env = at(base, AIAML_ENABLE_SYNC="true")
+    memory_id = stored(env, f"key {SECRET}" if reason == "secret" else "one", "-t", "x")
+    if reason == "untrusted":
+        env = at(base, AIAML_ENABLE_SYNC="true", XDG_STATE_HOME=str(tmp_path / "other"))
+    elif reason == "off":
+        env = at(base)
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\necho more >> "$1"\n')
+    editor.chmod(0o700)
+    for words in (["edit", memory_id], ["forget", memory_id, "--yes"]):
+        done = call({**env, "EDITOR": str(editor)}, *words)
+        assert done.code == 0 and "Undo:" not in done.stdout, done
+    assert "There is no undo for 1 memory" in done.stdout
+
+
+@posix_only
+@pytest.mark.parametrize("editor", ["false", "no-such-editor -x", "'"])
+def test_an_editor_that_fails_is_named(editor: str, env: dict[str, str]) -> None:
+    """With what to do about it, and without the system's words."""
+    memory_id = stored(env, "one", "-t", "x")
+    done = call({**env, "EDITOR": editor, "VISUAL": ""}, "edit", memory_id)
+    assert (done.code, done.stdout) == (1, "")
+    assert "EDITOR=nano" in done.stderr and "Errno" not in done.stderr
 
 
 def test_what_a_filter_forgot_comes_back_as_a_whole(tmp_path: Path) -> None:
@@ -296,9 +341,6 @@ def shell(line: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """Run a line of the shell in which "$@" is the command."""
     words = ["sh", "-c", line, "sh", *SERVER]
     return subprocess.run(words, capture_output=True, text=True, check=False, timeout=120, env=env)
-
-
-posix_only = pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell runs it")
 
 
 @posix_only

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -50,7 +51,7 @@ def test_all_that_are_found_are_connected(
     env = {"AIAML_LOG_LEVEL": "DEBUG", "MINE": "1", "AIAML_MEMORY_DIR": str(home / "work")}
     assert entry(home / ".cursor" / "mcp.json")["env"] == env
     assert entry(home / ".gemini" / "settings.json")["env"] == env
-    assert "Cursor is connected" in said and "Undo: aiaml uninstall cursor gemini" in said
+    assert "Cursor is connected" in said and "Undo: aiaml uninstall cursor gemini\n" in said
     assert "already connected" in typed(capsys, "install", "cursor")
     rows = json.loads(typed(capsys, "install", "--list", "--json"))
     assert {row["client"]: row["state"] for row in rows}["cursor"] == "connected"
@@ -72,6 +73,50 @@ def test_all_hooks_and_all_entries_of_a_project_are_removed(
     assert (home / "shop" / ".cursor" / "mcp.json").exists()
     typed(capsys, "uninstall", "--all", "--project", "shop")
     assert not (home / "shop" / ".cursor" / "mcp.json").exists()
+
+
+def test_what_uninstall_removed_comes_back_by_the_printed_commands(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With its variables, its toolsets and its project; hooks with theirs."""
+    typed(
+        capsys, "install", "cursor", "--dir", "~/my work", "--env", "A=1", "--toolset", "citations"
+    )
+    (home / "shop").mkdir()
+    for words in ((), ("--toolset", "citations"), ("--toolset", "sessions", "--env", "B=2")):
+        typed(capsys, "install", "gemini", "--project", "shop", *words)
+    typed(capsys, "install", "claude-code", "--hooks", "--dir", "~/my work")
+    typed(capsys, "install", "claude-code", "--hooks", "--toolset", "citations")
+    paths = [".cursor/mcp.json", "shop/.gemini/settings.json", ".claude/settings.json"]
+    before = [(home / path).read_bytes() for path in paths]
+    said = typed(capsys, "uninstall", "cursor")
+    said += typed(capsys, "uninstall", "gemini", "--project", "shop")
+    said += typed(capsys, "uninstall", "claude-code", "--hooks")
+    assert not any((home / path).exists() for path in paths)
+    commands = [line.removeprefix("Undo: aiaml ") for line in said.splitlines() if "Undo:" in line]
+    assert len(commands) == 6, commands
+    for command in commands:
+        typed(capsys, *shlex.split(command))
+    assert [(home / path).read_bytes() for path in paths] == before
+
+
+def test_the_undo_line_holds_no_password(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is masked."""
+    remote = "AIAML_GITHUB_REMOTE=https://ada:swordfish@example.org/m.git"
+    typed(capsys, "install", "cursor", "--env", remote, "--env", "MY_TOKEN=t0p secret")
+    said = typed(capsys, "uninstall", "cursor")
+    assert home and "***@example.org" in said and "MY_TOKEN=***" in said
+    assert "swordfish" not in said and "secret" not in said
+
+
+def test_a_project_lists_its_own_files(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And nothing of this user."""
+    typed(capsys, "install", "cursor")
+    (home / "shop").mkdir()
+    typed(capsys, "install", "gemini", "--project", "shop")
+    rows = json.loads(typed(capsys, "install", "--list", "--project", "shop", "--json"))
+    assert {row["client"] for row in rows if row["state"] == "connected"} == {"gemini"}
+    assert all(row["file"].startswith(str(home / "shop")) for row in rows)
 
 
 def test_a_toolset_is_added_to_what_the_entry_serves(

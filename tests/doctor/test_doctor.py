@@ -12,11 +12,12 @@ import pytest
 
 from aiaml_server import Memory, MemoryBank, Settings
 from aiaml_server.cli import main
-from aiaml_server.doctor import CHECK_NAMES, run_checks
+from aiaml_server.doctor import CHECKS, run_checks
 from aiaml_server.format.memory import format as format_memory
 from aiaml_server.index.index import Index
 from aiaml_server.settings import SETTINGS
 from aiaml_server.toolset import Finding
+from command_line import call
 from machine import CLEAN, TOKEN, bare
 
 SLOW = ("server", "remote")
@@ -42,7 +43,7 @@ def check(base: Path | None, *names: str, **environ: str) -> list[Finding]:
     own = {"AIAML_ENABLE_SYNC": "false"}
     if base is not None:
         own["AIAML_MEMORY_DIR"] = str(base)
-    chosen = names or [name for name in CHECK_NAMES if name not in SLOW]
+    chosen = names or [name for name in CHECKS if name not in SLOW]
     return list(run_checks(chosen, {**os.environ, **own, **environ}))
 
 
@@ -182,6 +183,35 @@ def test_a_client_that_starts_something_missing_is_an_error(base: Path, home: Pa
     (finding,) = (each for each in check(base, "clients") if "Cursor" in each.found)
     assert finding.level == "error"
     assert "aiaml install cursor" in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("value", "remedy"), [("tea", "correct AIAML_TOOLSETS"), ("semantic", "run `pip")]
+)
+def test_a_toolset_that_cannot_be_served_is_an_error_of_the_server(
+    value: str, remedy: str, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server with this environment would not start; what is missing is to be installed."""
+    monkeypatch.setattr("aiaml_server.toolsets.find_spec", lambda _: None)
+    for name in ("server", "toolsets"):
+        (finding,) = check(base, name, AIAML_TOOLSETS=value)
+        assert finding.level == "error" and finding.remedy.startswith(remedy), finding
+        assert "pip" not in finding.found
+
+
+def test_status_and_doctor_count_alike(base: Path) -> None:
+    """Memories only, and as not committed also what is held back."""
+    plant("notes.md", "no head")(base)
+    environ = {"AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "true"}
+    bank = MemoryBank(Settings(base))
+    bank.add(Memory.new("a", "u", ["t"], f"key {TOKEN}"))
+    bank.commit()
+    bank.close()
+    said = call({**os.environ, **environ}, "status").stdout
+    findings = [finding.found for finding in check(base, "files", "sync", **environ)]
+    assert "4 memories" in said and "4 memories" in findings
+    assert "2 not committed" in said and "2 changes not committed" in findings
+    assert "all memories are committed" not in findings
 
 
 def test_a_server_is_started_as_clients_do(base: Path) -> None:

@@ -10,15 +10,10 @@ from pathlib import Path
 import pytest
 
 from aiaml_server import Memory
-from aiaml_server.exchange import (
-    Item,
-    Skipped,
-    export_jsonl,
-    import_folder,
-    import_jsonl,
-    import_mcp_memory,
-    read_source,
-)
+from aiaml_server.exchange import Item, export_jsonl, read_source
+from aiaml_server.exchange.folder import import_folder
+from aiaml_server.exchange.items import Skipped
+from aiaml_server.exchange.jsonl import import_jsonl, import_mcp_memory
 from aiaml_server.timestamps import parse_timestamp
 
 NOWHERE = Path("/nowhere")
@@ -148,7 +143,7 @@ def test_an_obsidian_vault(tmp_path: Path) -> None:
     assert bread.memory.extra == ('created: "2025-02-03"',)
     assert "N4KAkAR" not in items["Drawing.excalidraw.md"].memory.content
     assert "Hello" in items["Drawing.excalidraw.md"].memory.content
-    assert "link" in skipped.pop("Link.md", "link") and "utf-8" in skipped.pop("Latin.md")
+    assert "link" in skipped.pop("Link.md", "link") and "UTF-8" in skipped.pop("Latin.md")
     assert skipped == {
         "Templates": "it holds templates",
         "Weekly.md": "it is a template",
@@ -158,6 +153,23 @@ def test_an_obsidian_vault(tmp_path: Path) -> None:
         "Late.md.nextcloud": "it is only in the cloud; download it first",
         "Nul.md": "it holds NUL bytes; if it is only in the cloud, download it first",
     }
+
+
+def test_a_folder_that_cannot_be_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others are imported, and the reason is a sentence."""
+    vault = written(tmp_path / "vault", {"locked/a.md": "a", "z/b.md": "b"})
+    scan = os.scandir
+
+    def refuse(path: str) -> object:
+        if Path(path).name == "locked":
+            raise PermissionError(13, "Permission denied", path)
+        return scan(path)
+
+    monkeypatch.setattr("os.scandir", refuse)
+    items, skipped = found(vault)
+    assert list(items) == ["z/b.md"] and skipped == {"locked": "permission denied"}
 
 
 def test_a_logseq_graph(tmp_path: Path) -> None:
@@ -278,4 +290,8 @@ def test_a_line_that_is_no_memory_is_named(line: str) -> None:
     good = '{"content": "x"}'
     first, second = import_jsonl(f"{line}\n{good}\n".encode(), "m", "ann")
     assert isinstance(first, Skipped) and first.place == "m:1"
+    is_object = line.startswith("{")
+    assert first.reason.startswith(
+        "it is not a memory: " if is_object else "it is not a JSON object"
+    )
     assert isinstance(second, Item)

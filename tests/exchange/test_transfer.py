@@ -7,9 +7,11 @@ import os
 import re
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from aiaml_server import MemoryBank
 from aiaml_server.cli.app import run
 from aiaml_server.format.memory import Memory, format, parse  # noqa: A004 (the word for it)
 
@@ -144,7 +146,7 @@ def test_a_note_is_imported_once_updated_and_taken_back(
     tea.write_text(tea.read_text().replace("Two minutes", "My own two minutes"))
     assert counts(typed(capsys, "import", "vault", "--yes")) == (0, 0, 2, 0)
     said = typed(capsys, "import", "vault", "--update", "--yes")
-    assert "edited here; left as they are:\n  obsidian:vault/Tea.md" in said
+    assert re.search("edited +obsidian:vault/Tea.md: .* stays as it is", said)
     now = {memory.id: memory for memory in stored(base)}
     assert now[first.id].content == "# Bread\n\nFlour, water, salt."
     assert now[first.id].timestamp == first.timestamp
@@ -159,6 +161,65 @@ def test_a_note_is_imported_once_updated_and_taken_back(
     typed(capsys, *undo[1].split(), "--yes")
     assert len(stored(base)) == 3
     assert "no memory was added" in typed(capsys, *undo[1].split(), "--yes", code=1)
+
+
+def test_an_update_is_undone_by_the_printed_command(
+    base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was added and what was replaced have a command each, and so has a forgotten import."""
+    monkeypatch.setenv("AIAML_ENABLE_SYNC", "true")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    note = tmp_path / "Bread.md"
+    note.write_text("Flour, water.")
+    typed(capsys, "import", str(note), "--yes")
+    before = stored(base)
+    note.write_text("Flour, water, salt.")
+    said = typed(capsys, "import", str(note), "--update", "--yes")
+    (undo,) = re.findall(r"Undo: aiaml (restore .*)", said)
+    typed(capsys, *undo.split(), "--yes")
+    assert stored(base) == before
+    (tmp_path / "Tea.md").write_text("Two minutes.")
+    said = typed(capsys, "import", str(tmp_path / "Tea.md"), "--yes")
+    (undo,) = re.findall(r"Undo: aiaml (import .*)", said)
+    (undo,) = re.findall(r"Undo: aiaml (restore .*)", typed(capsys, *undo.split(), "--yes"))
+    assert stored(base) == before
+    typed(capsys, *undo.split(), "--yes")
+    assert len(stored(base)) == len(before) + 1
+
+
+def test_an_import_that_is_interrupted_says_how_it_goes_on(
+    base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How many were stored, and the same command imports the rest."""
+    lines = [json.dumps({"content": f"Note number {number}"}) for number in range(300)]
+    (tmp_path / "notes.jsonl").write_text("\n".join(lines))
+    add_all = MemoryBank.add_all
+    calls: list[object] = []
+
+    def interrupted(*arguments: Any) -> None:
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        add_all(*arguments)
+
+    monkeypatch.setattr(MemoryBank, "add_all", interrupted)
+    said = typed(capsys, "import", "notes.jsonl", "--yes", code=130)
+    count = len(stored(base)) - 3
+    assert f"Imported {count} memories." in said and "Undo: aiaml import --undo" in said
+    assert "Run the same command again" in said and 0 < count < 300
+    typed(capsys, "import", "notes.jsonl", "--yes")
+    assert len(stored(base)) == 303
+
+
+@pytest.mark.parametrize("target", ["notes.txt", "notes.md", "my.notes"])
+def test_a_target_that_looks_like_another_file_is_refused(
+    target: str, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder of that name needs a slash at its end."""
+    assert f"for a folder, type {target}/" in typed(capsys, "export", "--to", target, code=2)
+    assert not (tmp_path / target).exists() and base.exists()
+    typed(capsys, "export", "--to", f"{target}/")
+    assert (tmp_path / target).is_dir()
 
 
 def test_json_says_everything(

@@ -53,6 +53,13 @@ def run(host: str, event: str, given: object, *options: str, script: str = UNHUR
     return json.loads(done.stdout) if done.stdout else None
 
 
+def test_help_says_how_it_is_used() -> None:
+    """No event is waited for."""
+    words = [sys.executable, "-m", "aiaml_server.server.hooks", "--help"]
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=True)
+    assert b"Usage: aiaml-hook" in done.stdout and not done.stderr
+
+
 def specific(name: str) -> dict[str, Any]:
     """Return the answer of most hosts, without its text."""
     return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": ...}}

@@ -1,4 +1,4 @@
-"""The entry points: `aiaml-server` without a word serves, everything else is a command."""
+"""The entry points: `aiaml-server` without arguments serves, everything else is a command."""
 
 from __future__ import annotations
 
@@ -30,36 +30,32 @@ def main(argv: Sequence[str] | None = None) -> int:
             command = f"aiaml {names[0]} {rest[0]}"
             sys.stderr.write(f"{toolsets.OPTION} chooses what is served; run `{command}`\n")
             return _USAGE
-        return _run(words)
+        gc.set_threshold(_GC_ALLOCATIONS)
+        _handle_signals()
+        from aiaml_server.cli.app import run  # noqa: PLC0415 (serving needs no click)
+
+        code = run(words)
+        gc.freeze()  # so that the interpreter ends without looking for garbage
     except KeyboardInterrupt:
         return _INTERRUPTED
+    return code
 
 
-def alone(name: str, toolset: str) -> int:
+def alone(toolset: str) -> int:
     """Run a program that is one toolset alone; return the exit code.
 
     Args:
-        name: the program's name.
         toolset: the toolset. It is served if there are no arguments; else they are its commands.
     """
     words = sys.argv[1:]
-    if not words or words in (["--version"], ["-V"]):
+    if words in ([], ["--version"], ["-V"]):
         return main(words or ["--toolset", toolset, "serve"])
-    os.environ.update(programs.variables())
-    return _run(words, name, toolset)
+    return main([toolset, *words])
 
 
-def _run(words: Sequence[str], name: str = "", group: str = "") -> int:
-    gc.set_threshold(_GC_ALLOCATIONS)
+def _handle_signals() -> None:
+    """Have the signals that end a program end it as Ctrl-C does."""
     for signal_name in ("SIGTERM", "SIGHUP", "SIGBREAK"):
         number = getattr(signal, signal_name, None)
         if number and signal.getsignal(number) == signal.SIG_DFL:  # under nohup it is ignored
             signal.signal(number, signal.default_int_handler)
-    try:
-        from aiaml_server.cli.app import run  # noqa: PLC0415 (serving needs no click)
-
-        code = run(words, name, group)
-    except KeyboardInterrupt:
-        code = _INTERRUPTED
-    gc.freeze()  # so that the interpreter ends without looking for garbage
-    return code

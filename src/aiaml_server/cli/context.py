@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.format.filters import Filter
+from aiaml_server.format.invisible import marked
 from aiaml_server.format.memory import SHORTEST_ID, Memory
+from aiaml_server.rendering import unified_diff
 from aiaml_server.settings import MEMORY_DIR, Settings
-from aiaml_server.terminal import Exit, notify
+from aiaml_server.terminal import Exit, notify, styled
 
 if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank
+
+_COLOURS = {"+": "green", "-": "red"}
 
 
 def settings() -> Settings:
@@ -79,3 +83,9 @@ def quoted(values: Iterable[str]) -> str:
     """Return words as a shell takes them: an id in a file of others may be any text."""
     words = list(values)
     return shlex.join(["--", *words] if any(word[:1] == "-" for word in words) else words)
+
+
+def changed_lines(before: str | None, after: str | None) -> list[str]:
+    """Return what changed from one text to another, line by line, indented and in colour."""
+    lines = unified_diff(marked(before or ""), marked(after or ""))
+    return [styled(f"    {line}".rstrip(), _COLOURS.get(line[:1])) for line in lines]

@@ -9,15 +9,12 @@ import sys
 import tempfile
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from aiaml_server.clients.launch import command
 from aiaml_server.terminal import bold, dim, echo, styled, wrap
-
-if TYPE_CHECKING:
-    from mcp import Client
 
 MEMORY: dict[str, Any] = {
     "agent": "claude",
@@ -53,27 +50,21 @@ async def _converse(directory: str) -> list[str]:
         command=sys.executable, args=["-m", "aiaml_server"], env=environ, cwd=directory
     )
     async with Client(server) as client:
+
+        async def call(tool: str, **arguments: Any) -> Any:
+            words = ", ".join(f"{name}={json.dumps(value)}" for name, value in arguments.items())
+            result = await client.call_tool(tool, arguments)
+            answer = getattr(result.content[0], "text", "")
+            lines.append(wrap(f"  {bold(tool)}({words})", 4))
+            lines.append(wrap(f"  {styled('->', 'green')} {' '.join(answer.split())}", 3))
+            return json.loads(answer)
+
         tools = ", ".join(tool.name for tool in (await client.list_tools()).tools)
-        stored = await _call(client, "remember", MEMORY)
-        (hit,) = await _call(client, "think", {"keywords": KEYWORDS})
-        (memory,) = await _call(client, "recall", {"memory_ids": [hit["id"]]})
-    return [
-        wrap(f"Connected to aiaml-server with the tools {tools}."),
-        "\nToday, one agent remembers something:",
-        *_shown("remember", MEMORY, stored["message"]),
-        "\nNext week, another agent is asked for a place for dinner. It thinks first:",
-        *_shown("think", {"keywords": KEYWORDS}, f"{hit['id']}, score {hit['relevance_score']}"),
-        "\nThen it recalls what it found:",
-        *_shown("recall", {"memory_ids": [hit["id"]]}, memory["content"]),
-    ]
-
-
-async def _call(client: Client, tool: str, arguments: dict[str, Any]) -> Any:
-    result = await client.call_tool(tool, arguments)
-    return json.loads(getattr(result.content[0], "text", ""))
-
-
-def _shown(tool: str, arguments: dict[str, Any], answer: str) -> tuple[str, str]:
-    words = ", ".join(f"{name}={json.dumps(value)}" for name, value in arguments.items())
-    arrow = styled("->", "green")
-    return wrap(f"  {bold(tool)}({words})", 4), wrap(f"  {arrow} {answer}", 3)
+        lines = [f"Connected to aiaml-server with the tools {tools}."]
+        lines.append("\nToday, one agent remembers something:")
+        await call("remember", **MEMORY)
+        lines.append("\nNext week, another agent is asked for a place for dinner. It thinks first:")
+        (hit,) = await call("think", keywords=KEYWORDS)
+        lines.append("\nThen it recalls what it found:")
+        await call("recall", memory_ids=[hit["id"]])
+    return lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,7 @@ from aiaml_server.errors import StoreError
 from aiaml_server.exchange import export_folder, export_jsonl
 from aiaml_server.files import write_atomic
 from aiaml_server.format.filters import Filter
-from aiaml_server.format.memory import Memory
-from aiaml_server.terminal import (
-    EXIT_FAILED,
-    EXIT_USAGE,
-    Exit,
-    echo_bytes,
-    notify,
-    plural,
-)
+from aiaml_server.terminal import EXIT_USAGE, Exit, echo_bytes, notify, plural
 
 
 @click.command("export")
@@ -30,7 +23,7 @@ from aiaml_server.terminal import (
     "target",
     required=True,
     metavar="TARGET",
-    help="A file that ends in .jsonl, a new folder, or `-` for the output.",
+    help="A file that ends in .jsonl, a new folder, or `-` for standard output.",
 )
 @click.option("--force", "-f", is_flag=True, help="Replace the file if it exists.")
 @filtered
@@ -54,22 +47,13 @@ def export(target: str, force: bool, **options: Any) -> None:
         echo_bytes([export_jsonl(memories)])
         return
     path = Path(target).resolve()
+    is_file = path.suffix.lower() == ".jsonl"
+    if path.suffix and not (is_file or target.endswith(("/", os.sep))):
+        raise Exit(f"a file must end in .jsonl; for a folder, type {target}/", EXIT_USAGE)
     if own in (path, *path.parents):
         raise Exit(f"{path} is in your memory directory; name another place", EXIT_USAGE)
-    write_memories(path, memories, force=force)
-    notify(f"Exported {plural(len(memories), 'memory')} to {target}.")
-
-
-def write_memories(path: Path, memories: list[Memory], *, force: bool) -> None:
-    """Write memories to a file or a folder.
-
-    Raises:
-        Exit: there is something already.
-        StoreError: it cannot be written.
-    """
-    is_file = path.suffix.lower() == ".jsonl"
     if path.exists() and not (force and is_file):
-        raise Exit(f"{path} exists; name another, or use --force for a file", EXIT_FAILED)
+        raise Exit(f"{path} exists; name another, or use --force for a file")
     try:
         if is_file:
             write_atomic(path, export_jsonl(memories))
@@ -77,3 +61,4 @@ def write_memories(path: Path, memories: list[Memory], *, force: bool) -> None:
             export_folder(memories, path)
     except OSError as error:
         raise StoreError("write", path, error) from error
+    notify(f"Exported {plural(len(memories), 'memory')} to {target}.")

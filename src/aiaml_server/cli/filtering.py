@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from itertools import islice
 from typing import Any, TypeVar
@@ -45,7 +46,7 @@ def filtered(command: Command) -> Command:
 
 
 def limited(command: Command) -> Command:
-    """Add the options `limit` and `everything`."""
+    """Add the options for `limit`: how many to show."""
     for option in reversed(_LIMITS):
         command = option(command)
     return command
@@ -67,7 +68,7 @@ _LIMITS = (
         show_default=True,
         help="How many to show.",
     ),
-    click.option("--all", "everything", is_flag=True, help="Show all."),
+    click.option("--all", "limit", flag_value=sys.maxsize, help="Show all."),
 )
 _FILTERS = (
     click.option("--agent", "-a", metavar="NAME", help="Only memories of this agent."),

@@ -14,8 +14,6 @@ from aiaml_server.format.filters import Filter
 from aiaml_server.format.memory import Memory
 from aiaml_server.sync import plan_forgetting, sync_once
 from aiaml_server.terminal import (
-    EXIT_FAILED,
-    EXIT_OK,
     EXIT_USAGE,
     Exit,
     confirm,
@@ -47,7 +45,9 @@ _BEYOND = (
 @click.option("--everywhere", is_flag=True, help="Remove all versions, on all computers, for good.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be forgotten.")
 @yes_option
-def forget(words: Sequence[str], everywhere: bool, dry_run: bool, yes: bool, **options: Any) -> int:
+def forget(
+    words: Sequence[str], everywhere: bool, dry_run: bool, yes: bool, **options: Any
+) -> None:
     """Delete memories by ID or filter.
 
     No agent finds them any more, on any of your computers. The git history keeps them, and `aiaml
@@ -65,26 +65,45 @@ def forget(words: Sequence[str], everywhere: bool, dry_run: bool, yes: bool, **o
     if bool(wanted) == bool(ids) or (everywhere and wanted):
         raise Exit("name IDs, or use a filter such as topic:food (not with --everywhere)", EXIT_USAGE)  # fmt: skip  # noqa: E501
     if everywhere:
-        return _forget_everywhere(ids, yes=yes, dry_run=dry_run)
+        _forget_everywhere(ids, yes=yes, dry_run=dry_run)
+        return
     with opened() as bank:
         found = _find(bank, wanted, ids)
         if not found:
             notify(why_nothing(bank, wanted))
-            return EXIT_OK
+            return
         number = plural(len(found), "memory")
         if dry_run or not yes:
             _preview(list(found.values()))
         if dry_run:
             echo(f"{number} would be forgotten. Nothing was changed.")
-            return EXIT_OK
+            return
         if not yes:
             confirm(f"Forget {number}?")
-        began = format_timestamp(now_micros(), "seconds")
-        kept = bank.forget({name: bank.text(name) for name in found}) or ()
-    undo = _undo_command({name: found[name] for name in found if name in kept}, began)
-    echo(f"Forgot {number}.")
-    echo(f"Undo: {undo}" if undo else "`aiaml log` shows whether the history has it.")
-    return EXIT_OK
+        forget_found(bank, found)
+
+
+def forget_found(bank: MemoryBank, found: Mapping[str, Memory]) -> None:
+    """Forget memories, and print the command that restores them.
+
+    Args:
+        bank: the memories.
+        found: those to forget, by the names of their files.
+    """
+    began = format_timestamp(now_micros(), "seconds")
+    kept = bank.forget({name: bank.text(name) for name in found}) or ()
+    # The history knows memories by the names of their files; ours end with the id.
+    ids = [
+        memory.id if name.endswith(f"_{memory.id}.md") else name
+        for name, memory in found.items()
+        if name in kept
+    ]
+    echo(f"Forgot {plural(len(found), 'memory')}.")
+    if ids:
+        words = quoted(ids) if len(ids) <= _NAMED else f"--since {began}"
+        echo(f"Undo: aiaml restore {words}")
+    if lost := len(found) - len(ids):
+        echo(f"There is no undo for {plural(lost, 'memory')}: git did not save the text first.")
 
 
 def _find(bank: MemoryBank, wanted: Filter, ids: Sequence[str]) -> dict[str, Memory]:
@@ -103,19 +122,8 @@ def _preview(memories: Sequence[Memory]) -> None:
         echo(dim(f"… and {len(memories) - _PREVIEWED:,} more."))
 
 
-def _undo_command(kept: Mapping[str, Memory], began: str) -> str:
-    """Return the command that restores what the history keeps; empty if that is nothing.
-
-    The history knows memories by the names of their files, which end with the id if they are ours.
-    """
-    if len(kept) > _NAMED:
-        return f"aiaml restore --since {began}"
-    ids = [each.id if name.endswith(f"_{each.id}.md") else name for name, each in kept.items()]
-    return f"aiaml restore {quoted(ids)}" if ids else ""
-
-
-def _forget_everywhere(ids: Sequence[str], *, yes: bool, dry_run: bool) -> int:
-    """Forget memories in the history too; return the exit code.
+def _forget_everywhere(ids: Sequence[str], *, yes: bool, dry_run: bool) -> None:
+    """Forget memories in the history too.
 
     Raises:
         Exit: sync is off, no such memory was ever committed, or the remote still has it.
@@ -135,12 +143,11 @@ def _forget_everywhere(ids: Sequence[str], *, yes: bool, dry_run: bool) -> int:
         if dry_run or not yes:
             echo(wrap(f"{takes} will be removed from the history on all computers. {_BEYOND}"))
         if dry_run:
-            return EXIT_OK
+            return
         if not yes:
             confirm("Forget this everywhere, for good?")
         status, _ = sync_once(setting, forget=plan.sums, lock_seconds=_LOCK_SECONDS)
         bank.erase([path.removeprefix("files/") for path in plan.paths], [], whole_ids)
     if status.problem:
-        raise Exit(f"the remote still has them: {status.problem.sentence}", EXIT_FAILED)
+        raise Exit(f"the remote still has them: {status.problem.sentence}")
     echo(f"Forgot {takes} everywhere. This cannot be undone.")
-    return EXIT_OK

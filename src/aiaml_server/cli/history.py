@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aiaml_server.cli.context import opened, quoted, text_in
-from aiaml_server.cli.filtering import MemoryId
+from aiaml_server.cli.context import changed_lines, opened, quoted, text_in
+from aiaml_server.cli.filtering import MemoryId, limited
 from aiaml_server.format.filters import Filter
-from aiaml_server.format.invisible import marked, marked_line
+from aiaml_server.format.invisible import marked_line
 from aiaml_server.format.memory import parse, parsed
-from aiaml_server.rendering import title, unified_diff
+from aiaml_server.rendering import title
 from aiaml_server.storage.store import id_in
 from aiaml_server.sync import History, Version
 from aiaml_server.terminal import (
@@ -27,7 +27,6 @@ from aiaml_server.terminal import (
     json_option,
     notify,
     plural,
-    styled,
     terminal_width,
     truncate,
     yes_option,
@@ -38,14 +37,13 @@ if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank
 
 _HEAD_COLUMNS = 38  # of revision, time, action
-_COLOURS = {"+": "green", "-": "red"}
 
 # --- log ------------------------------------------------------------------------------------------
 
 
 @click.command("log")
 @click.argument("memory_id", metavar="[ID]", required=False, type=MemoryId())
-@click.option("--limit", "-n", metavar="N", type=click.IntRange(1), default=25, help="How many.")
+@limited
 @click.option("--since", metavar="TIME", help="Only since then: a date, or 90m, 12h, 7d, 2w ago.")
 @json_option
 def log(memory_id: str | None, limit: int, since: str | None, json: bool) -> None:
@@ -85,7 +83,7 @@ def _log_lines(
         head = f"{bold(version.commit[:8])}  {format_minute(row['time'])}  {version.action:8}"
         yield f"{head}  {truncate(line, terminal_width() - _HEAD_COLUMNS)}"
         if with_changes:
-            yield from _changes(texts.get(version.before), texts.get(version.after))
+            yield from changed_lines(texts.get(version.before), texts.get(version.after))
 
 
 def _fields(version: Version, texts: Mapping[str, str]) -> dict[str, Any]:
@@ -132,18 +130,19 @@ def restore(ids: Sequence[str], at: str | None, since: str | None, yes: bool) ->
             texts |= _earlier(known, bank, memory_id, at)
         if not texts:
             raise Exit("there is no such version; `aiaml log` lists what there is")
-        replaced = [name for name in texts if bank.stamp(name)]
+        replaced = {name for name in texts if bank.stamp(name)}
         for name, text in texts.items():
             echo(f"Memory {bold(marked_line(parse(text).id))}:")
-            echo("\n".join(_changes(text_in(bank, name), text)))
+            echo("\n".join(changed_lines(text_in(bank, name), text)))
         if replaced and not yes:
             confirm(f"Replace {plural(len(replaced), 'memory')}?")
         for name, text in texts.items():
             history = _texts(known, known.versions([name])) if name in replaced else {}
             bank.restore(name, text_in(bank, name), text, list(history.values()))
     echo(f"Restored {plural(len(texts), 'memory')}.")
-    undo = "restore" if replaced else "forget"
-    echo(f"Undo: aiaml {undo} {quoted(parse(text).id for text in texts.values())}")
+    for command, names in (("restore", replaced), ("forget", texts.keys() - replaced)):
+        if names:
+            echo(f"Undo: aiaml {command} {quoted(parse(texts[name]).id for name in sorted(names))}")
 
 
 def _start(since: str | None) -> float:
@@ -201,9 +200,3 @@ def _forgotten_since(known: History, bank: MemoryBank, start: float) -> dict[str
             gone.setdefault(version.name, version.before)
     texts = known.texts(gone.values())
     return {name: texts[blob] for name, blob in gone.items()}
-
-
-def _changes(before: str | None, after: str | None) -> list[str]:
-    """Return what changed, line by line, indented."""
-    lines = unified_diff(marked(before or ""), marked(after or ""))
-    return [styled(f"    {line}".rstrip(), _COLOURS.get(line[:1])) for line in lines]

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from aiaml_server.cli.context import opened
-from aiaml_server.exchange import RUN, Plan, make_plan, mark, read_source, with_marks
+from aiaml_server.cli.context import opened, quoted
+from aiaml_server.cli.forget import forget_found
+from aiaml_server.exchange import RUN, Item, Plan, make_plan, mark, read_source, with_marks
 from aiaml_server.format.memory import (
+    Memory,
     checked_user,
     format,  # noqa: A004 (the word for it)
     usual_user,
 )
+from aiaml_server.rendering import title
 from aiaml_server.terminal import (
     EXIT_USAGE,
     Exit,
@@ -24,6 +27,7 @@ from aiaml_server.terminal import (
     echo,
     echo_json,
     json_option,
+    notify,
     plural,
     truncate,
     yes_option,
@@ -34,6 +38,10 @@ if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank
 
 _SHOWN = 20  # lines of each sort in a preview
+_WHY = {
+    "changed": "changed at the source; --update replaces the memory",
+    "edited": "changed at the source and edited here; it stays as it is",
+}
 _BATCH = 256  # memories that are made durable in one step
 
 
@@ -93,14 +101,10 @@ def import_(
             if not yes:
                 confirm("Import them?")
             run = f"{now():%Y%m%dT%H%M%S}"
-            _store(bank, plan, run, update=update)
+            changed = plan.changed if update else []
+            _store(bank, plan.new, changed, run, json=json)
     if json:
         echo_json({"run": run, "unchanged": len(plan.unchanged), **places})
-    elif run:
-        count = len(plan.new) + update * len(plan.changed)
-        echo(f"Imported {plural(count, 'memory')}.")
-        if plan.new:
-            echo(f"Undo: aiaml import --undo {run}")
 
 
 def _plan(bank: MemoryBank, sources: Sequence[Path], user: str | None) -> Plan:
@@ -119,31 +123,53 @@ def _plan(bank: MemoryBank, sources: Sequence[Path], user: str | None) -> Plan:
     return make_plan(chain.from_iterable(found), existing)
 
 
-def _store(bank: MemoryBank, plan: Plan, run: str, *, update: bool) -> None:
-    """Store what is new, some hundreds durable in one step; with `update`, what changed as well.
+def _store(
+    bank: MemoryBank,
+    new: Sequence[Item],
+    changed: Sequence[tuple[Memory, Item]],
+    run: str,
+    *,
+    json: bool,
+) -> None:
+    """Store what is new, some hundreds durable in one step, and replace what changed.
 
-    An updated memory keeps its id, its time and its run.
+    A replaced memory keeps its id, its time and its run. What was done is printed in any case.
     """
-    memories = [with_marks(item, run) for item in plan.new]
-    for at in range(0, len(memories), _BATCH):
-        bank.add_all(memories[at : at + _BATCH], lambda _: None)
-    for before, item in plan.changed if update else ():
-        memory = with_marks(item, mark(before, RUN))
-        memory = replace(memory, id=before.id, timestamp=before.timestamp)
-        for name, _ in bank.find(before.id)[:1]:
-            bank.edit(name, bank.text(name), format(memory))
+    say = notify if json else echo
+    stored: list[Memory] = []
+    restorable: list[str] = []
+    replaced = 0
+    try:
+        memories = [with_marks(item, run) for item in new]
+        for at in range(0, len(memories), _BATCH):
+            bank.add_all(memories[at : at + _BATCH], stored.append)
+        for before, item in changed:
+            memory = with_marks(item, mark(before, RUN))
+            memory = replace(memory, id=before.id, timestamp=before.timestamp)
+            name, _ = bank.find(before.id)[0]
+            if bank.edit(name, bank.text(name), format(memory)):
+                restorable.append(before.id)
+            replaced += 1
+    except KeyboardInterrupt:
+        notify("Interrupted. Run the same command again to import the rest.")
+        raise
+    finally:
+        say(f"Imported {plural(len(stored) + replaced, 'memory')}.")
+        if stored:
+            say(f"Undo: aiaml import --undo {run}")
+        if restorable:
+            say(f"Undo: aiaml restore {quoted(restorable)}")
 
 
 def _undo(bank: MemoryBank, run: str, *, yes: bool) -> None:
     """Forget the memories that a run of import added."""
-    names = [name for name, memory in bank.read(bank.names()) if mark(memory, RUN) == run]
-    if not names:
+    memories = bank.read(bank.names())
+    found = {name: memory for name, memory in memories if mark(memory, RUN) == run}
+    if not found:
         raise Exit(f"no memory was added by the run {run}")
-    count = plural(len(names), "memory")
     if not yes:
-        confirm(f"Forget {count} of this import?")
-    bank.forget({name: bank.text(name) for name in names})
-    echo(f"Forgot {count}.")
+        confirm(f"Forget {plural(len(found), 'memory')} of this import?")
+    forget_found(bank, found)
 
 
 def _places(plan: Plan) -> dict[str, list[dict[str, object]]]:
@@ -161,17 +187,12 @@ def _places(plan: Plan) -> dict[str, list[dict[str, object]]]:
 
 def _preview(places: dict[str, list[dict[str, object]]], unchanged: int) -> None:
     """Print what becomes of each item."""
-    titles = {
-        "changed": "changed at the source (--update replaces them)",
-        "edited": "changed at the source and edited here; left as they are",
-    }
     for sort, rows in places.items():
-        if rows:
-            echo(f"{titles.get(sort, sort).capitalize()}:")
         for row in rows[:_SHOWN]:
-            why = row.get("reason") or row.get("remark") or ""
-            echo("  " + truncate(f"{row['place']}: {why}".removesuffix(": "), 200))
+            why = row.get("reason") or row.get("remark") or _WHY.get(sort)
+            line = f"{row['place']}: {why or title(str(row['content']))}"
+            echo(f"{sort:8} {truncate(line, 200)}")
         if len(rows) > _SHOWN:
-            echo(f"  … and {len(rows) - _SHOWN:,} more; --json has all")
+            echo(f"{sort:8} … and {len(rows) - _SHOWN:,} more; --json has all")
     counts = [f"{len(rows):,} {sort}" for sort, rows in places.items()]
     echo(f"{', '.join(counts)}, {unchanged:,} unchanged.")

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from difflib import unified_diff
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
 
 from aiaml_server import clients, toolsets
-from aiaml_server.clients import BY_NAME, ENTRY, Change, Client, ConfigError, Machine, launch
+from aiaml_server.cli.context import changed_lines
+from aiaml_server.clients import (
+    BY_NAME,
+    ENTRY,
+    Change,
+    Client,
+    ConfigError,
+    Connection,
+    Machine,
+    launch,
+)
 from aiaml_server.identity import is_trusted_base, trust
 from aiaml_server.settings import MEMORY_DIR, Settings
 from aiaml_server.terminal import (
@@ -23,17 +33,16 @@ from aiaml_server.terminal import (
     echo_json,
     json_option,
     notify,
-    styled,
     wrap,
 )
 from aiaml_server.toolsets import DEFAULT
 
-_COLOURS = {"+": "green", "-": "red"}
-_SHOWN_CHARACTERS = 2_000  # of a line in a diff
 _ADDRESS = re.compile(r"(\w://)[^/@\s\"']+@")
 _SECRET = re.compile(
     r"([\w-]*(?:KEY|TOKEN|SECRET|PASSWORD)[\w-]*\"?\s*[:=]\s*)\"[^\"]+\"", re.IGNORECASE
 )
+
+_HOOK_OPTIONS = re.compile(r"(--toolset \w+(?: --dir (?:'[^']+'|[^'\"\\]+))?)")
 
 _names = click.argument("names", metavar="[CLIENT]...", nargs=-1, type=click.Choice([*BY_NAME]))
 _list = click.option("--list", "listing", is_flag=True, help="List the clients and their entries.")
@@ -114,29 +123,30 @@ def install(
     """
     if sum(map(bool, (names, everything, listing, printed))) != 1:
         raise click.UsageError("name clients, or use one of --all, --list and --print CLIENT")
-    if listing:
-        return _show_clients(json)
     machine = clients.this_machine()
+    if listing:
+        return _show_clients(machine, project, json)
     variables = _variables(served, pairs, directory, is_project=project is not None)
     if printed:
         return _print(printed, machine, variables)
     found = [client.name for client in clients.CLIENTS if client.find(machine)[1]]
     chosen = _chosen(found if everything else names, project, hooks=hooks)
-    if not chosen:
-        notify("No client was found. `aiaml install --list` shows where each was looked for.")
-        return EXIT_FAILED
 
-    def connect(client: Client) -> Iterator[Change]:
+    def connect(client: Client) -> Iterable[Change]:
         if hooks:
             return _add_hooks(client, machine, served, variables.get(MEMORY_DIR, ""))
-        return iter([_entry(client, machine, served, variables)])
+        return [_entry(client, machine, served, variables)]
 
-    if hooks:
-        return _apply(chosen, connect, "set up with hooks", "aiaml uninstall {} --hooks", dry_run)
-    undo = f"aiaml uninstall {{}}{' --project' if project else ''}"
-    code = _apply(chosen, connect, "connected", undo, dry_run, by_hand=variables)
-    if not (dry_run or project):
-        _write_handshake(variables)
+    words = ["--hooks"] if hooks else ["--project", str(project)] if project else []
+    done, by_hand = ("set up with hooks", None) if hooks else ("connected", variables)
+    code, changed = _apply(chosen, connect, done, dry_run, by_hand)
+    if changed:
+        words = [*dict.fromkeys(client.name for client, _ in changed), *words]
+        echo(f"Undo: aiaml uninstall {shlex.join(words)}")
+    if not (dry_run or project or hooks):
+        from aiaml_server.server.handshake import write_in_background  # noqa: PLC0415 (slow)
+
+        write_in_background(toolsets.chosen([], variables))  # so that no client waits for them
         _ask_trust(Settings.from_environ(variables))
     return code
 
@@ -171,14 +181,33 @@ def uninstall(
     every = [each.name for each in clients.CLIENTS if each.project_file or not project]
     chosen = _chosen(names or ([*clients.HOSTS] if hooks else every), project, hooks=hooks)
 
-    def disconnect(client: Client) -> Iterator[Change]:
+    def disconnect(client: Client) -> Iterable[Change]:
         if hooks:
-            yield clients.remove_hooks(client.name, machine)
-        else:
-            yield from clients.disconnect(client, machine)
+            return [clients.remove_hooks(client.name, machine)]
+        return clients.disconnect(client, machine)
 
-    done, undo = ("without hooks", "{} --hooks") if hooks else ("disconnected", "{}")
-    return _apply(chosen, disconnect, done, f"aiaml install {undo}", dry_run)
+    entries = [*clients.connections(machine, chosen)]
+    done = "without hooks" if hooks else "disconnected"
+    code, changed = _apply(chosen, disconnect, done, dry_run)
+    for client, change in changed:
+        options = [_options(entry) for entry in entries if entry.path == change.path]
+        if hooks:
+            found = _HOOK_OPTIONS.findall((change.before or b"").decode())
+            options = [f"--hooks {each}" for each in dict.fromkeys(found)]
+        for each in options:
+            echo(f"Undo: aiaml install {client.name} {each}".rstrip())
+    return code
+
+
+def _options(entry: Connection) -> str:
+    """Return the options with which `aiaml install` makes an entry, with masked passwords."""
+    project = entry.client.project
+    words = ["--project", str(project)] if project else []
+    for toolset in entry.name.split("-")[1:]:
+        words += ["--toolset", toolset]
+    for name, value in entry.variables.items():
+        words += ["--env", _masked(f'{name}="{value}"').replace('"', "")]
+    return shlex.join(words)
 
 
 def _chosen(names: Sequence[str], project: Path | None, *, hooks: bool) -> list[Client]:
@@ -262,66 +291,63 @@ def _add_hooks(
 
 def _apply(
     chosen: Sequence[Client],
-    make_changes: Callable[[Client], Iterator[Change]],
+    make_changes: Callable[[Client], Iterable[Change]],
     done: str,
-    undo: str,
     dry_run: bool,
     by_hand: Mapping[str, str] | None = None,
-) -> int:
+) -> tuple[int, list[tuple[Client, Change]]]:
     """Save the changes of each client, and print what was done at the end: the reader may leave.
 
     Args:
         chosen: the clients.
         make_changes: yields the changes of one client.
         done: what a client is afterwards, such as "connected".
-        undo: the command that reverses it, with `{}` for the clients.
         dry_run: whether the changes are only shown.
         by_hand: the variables of an entry that is printed where a file refuses it.
 
     Returns:
-        The exit code.
+        The exit code, and what was changed.
     """
     lines: list[str] = []
-    changed: list[str] = []
+    changed: list[tuple[Client, Change]] = []
     code = EXIT_OK
     for client in chosen:
         try:
             for change in make_changes(client):
-                lines += _difference(change) if dry_run else _saved(client, change, done)
-                changed += [client.name] if change.before != change.after else []
+                if change.before == change.after:
+                    lines.append(f"{bold(client.title)} is already {done}: {change.path}")
+                elif dry_run:
+                    lines += [bold(str(change.path)), *_difference(change)]
+                else:
+                    lines += _saved(client, change, done)
+                    changed.append((client, change))
+                    lines += [f"  {client.next_step}"] if by_hand is not None else []
         except ConfigError as error:
             code = EXIT_FAILED
             lines.append(f"{client.title}: {error}. Nothing was changed.")
             if by_hand is not None:
                 text = clients.snippet(client, launch.command(), by_hand)
                 lines += ["Add this by hand:", *_masked(text).splitlines()]
-        if by_hand is not None and client.name in changed:
-            lines.append(f"  {client.next_step}")
     if dry_run:
         lines.append("Nothing was written.")
     elif changed:
         lines += [_masked(f'With {name}="{value}"') for name, value in (by_hand or {}).items()]
-        lines.append(f"Undo: {undo.format(' '.join(dict.fromkeys(changed)))}")
-    for line in lines or ["Nothing to do."]:
+    for line in lines or ["Nothing to do. `aiaml install --list` shows which clients were found."]:
         echo(wrap(line, 2))
-    return code
+    return code, changed
 
 
 def _saved(client: Client, change: Change, done: str) -> list[str]:
     """Save a change; return the lines that tell what was done."""
-    if change.before == change.after:
-        return [f"{bold(client.title)} is already {done}: {change.path}"]
     backup = clients.save(change)
     lines = [f"{bold(client.title)} is {done}: {change.path}"]
     return [*lines, f"  Backup: {backup}"] if backup else lines
 
 
 def _difference(change: Change) -> list[str]:
-    """Return what a change does as `diff -u` shows it, with masked passwords."""
-    old = (change.before or b"").decode("utf-8", "replace").splitlines()
-    new = (change.after or b"").decode("utf-8", "replace").splitlines()
-    lines = unified_diff(old, new, str(change.path), str(change.path), lineterm="")
-    return [styled(_masked(line)[:_SHOWN_CHARACTERS], _COLOURS.get(line[0])) for line in lines]
+    """Return what a change does to a file, with masked passwords."""
+    texts = [(data or b"").decode("utf-8", "replace") for data in (change.before, change.after)]
+    return changed_lines(*map(_masked, texts))
 
 
 def _print(name: str, machine: Machine, variables: Mapping[str, str]) -> int:
@@ -333,7 +359,10 @@ def _print(name: str, machine: Machine, variables: Mapping[str, str]) -> int:
     return EXIT_OK
 
 
-def _show_clients(json: bool) -> int:
+def _show_clients(machine: Machine, project: Path | None, json: bool) -> int:
+    among: Sequence[Client] = clients.CLIENTS
+    if project:
+        among = [each.in_project(project) for each in among if each.project_file]
     rows = [
         {
             "client": each.client.name,
@@ -343,7 +372,7 @@ def _show_clients(json: bool) -> int:
             "command": each.command,
             "problem": each.problem,
         }
-        for each in clients.connections(clients.this_machine())
+        for each in clients.connections(machine, among)
     ]
     if json:
         echo_json(rows)
@@ -358,15 +387,6 @@ def _show_clients(json: bool) -> int:
 def _masked(text: str) -> str:
     """Hide passwords in addresses, and the values of variables that are called like secrets."""
     return _SECRET.sub(r'\1"***"', _ADDRESS.sub(r"\1***@", text))
-
-
-def _write_handshake(variables: Mapping[str, str]) -> None:
-    """Have the first answers of the server prepared, so that no client waits for them."""
-    from aiaml_server.server.handshake import Handshake, write_in_background  # noqa: PLC0415 (slow)
-
-    manifests = toolsets.chosen([], variables)
-    if not Handshake(manifests).is_cached:
-        write_in_background(manifests)
 
 
 def _ask_trust(settings: Settings) -> None:

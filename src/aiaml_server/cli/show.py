@@ -46,7 +46,7 @@ _MATCHING_LINES = 2  # that a search shows of each memory
 @filtered
 @limited
 @json_option
-def list_(words: Sequence[str], limit: int, everything: bool, json: bool, **options: Any) -> None:
+def list_(words: Sequence[str], limit: int, json: bool, **options: Any) -> None:
     """List memories, newest first.
 
     Filters can also be written as in a search: agent:claude topic:food since:7d. In a pipe each
@@ -64,7 +64,7 @@ def list_(words: Sequence[str], limit: int, everything: bool, json: bool, **opti
         raise InvalidInput(rest[0], "is not a filter; `aiaml search` looks for words")
     with opened() as bank:
         names = [name for _, name in bank.dated(wanted)]
-        memories = list(bank.read(names if everything else names[:limit]))
+        memories = list(bank.read(names[:limit]))
         if not memories:
             notify(why_nothing(bank, wanted))
     if json:
@@ -148,14 +148,7 @@ def _whole(bank: MemoryBank, name: str, memory: Memory) -> Iterator[str]:
 @limited
 @click.option("--as-agent", is_flag=True, help="Match keywords exactly as the tool `think` does.")
 @json_option
-def search(
-    words: Sequence[str],
-    limit: int,
-    everything: bool,
-    as_agent: bool,
-    json: bool,
-    **options: Any,
-) -> None:
+def search(words: Sequence[str], limit: int, as_agent: bool, json: bool, **options: Any) -> None:
     """Find memories by words, best match first.
 
     Ask in your own words: rare words count more, and a word is found in its other forms. For an
@@ -173,7 +166,7 @@ def search(
     keywords = clean(rest)
     if not keywords:
         raise InvalidInput("WORD", "must be a word to look for; `aiaml list` needs none")
-    part = slice(None if everything else limit)
+    part = slice(limit)
     answer: Answer | None = None
     with opened() as bank:
         if as_agent:

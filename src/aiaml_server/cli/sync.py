@@ -12,6 +12,7 @@ import click
 
 from aiaml_server.cli.context import found_by, opened, settings
 from aiaml_server.errors import AiamlError, LockTimeout
+from aiaml_server.format.filters import Filter
 from aiaml_server.index import index_file
 from aiaml_server.settings import Settings, hide_password
 from aiaml_server.storage.activity import Activity, read_activity
@@ -132,7 +133,7 @@ def _exit_code(found: Status) -> int:
 
 def _count() -> int:
     with opened() as bank:
-        return len(bank.names())
+        return bank.counts(Filter()).matching
 
 
 def _fields(setting: Settings, found: Status) -> dict[str, Any]:

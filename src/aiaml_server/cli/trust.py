@@ -10,9 +10,14 @@ import click
 
 from aiaml_server.cli.context import settings
 from aiaml_server.errors import StoreError
-from aiaml_server.identity import is_trusted, is_trusted_base, trust, trusted_directories
+from aiaml_server.identity import (
+    is_trusted,
+    is_trusted_base,
+    state_directory,
+    trust,
+    trusted_directories,
+)
 from aiaml_server.terminal import (
-    EXIT_FAILED,
     EXIT_USAGE,
     Exit,
     dim,
@@ -54,12 +59,9 @@ def trust_command(directory: Path | None, json: bool) -> None:
         try:
             trust(path)
         except OSError as error:
-            raise Exit(str(StoreError("trust", path, error)), EXIT_FAILED) from error
-    if json:
-        echo_json([str(path) for path in paths])
-        return
-    for path in paths:
+            raise StoreError("trust", path, error) from error
         echo(f"Trusted {path}.")
+    echo(f"To undo this, delete the path from {state_directory() / 'trusted.json'}.")
 
 
 def _paths(directory: Path) -> list[Path]:

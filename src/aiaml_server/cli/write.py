@@ -10,17 +10,20 @@ import tempfile
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from aiaml_server.cli.context import found_by, opened, quoted, settings
+from aiaml_server.cli.context import found_by, opened, quoted
 from aiaml_server.cli.filtering import MemoryId
+from aiaml_server.format.languages import common, language_of
 from aiaml_server.format.memory import MAX_CONTENT, Memory, must_be, usual_user
+from aiaml_server.format.secrets import find_secret
 from aiaml_server.index import Question
 from aiaml_server.terminal import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
+    EXIT_USAGE,
     Exit,
     echo,
 )
@@ -28,8 +31,17 @@ from aiaml_server.terminal import (
 if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank
 
+Result = TypeVar("Result")
 _WORDS_COMPARED = 64
 _NEWEST = 100  # memories that tell whom most are about
+_EDITOR_FAILED = (
+    "the editor failed, was not found, or left no text in UTF-8. Set EDITOR to another one, such "
+    "as EDITOR=nano"
+)
+_NO_TOPIC = (
+    "no topic can be made of this text, because it has only common words or seems to contain a "
+    "password or key. Name a topic with --topic WORD"
+)
 
 
 @click.command("remember")
@@ -71,7 +83,7 @@ def remember(content: str | None, topics: Sequence[str], user: str | None, agent
             return bank.add(Memory.new(agent, about, words, text))
 
         if content is None and sys.stdin.isatty():
-            memory = _edit_text("memory", "", store)
+            memory = _edit_text("", store)
         else:
             memory = store(_read_input() if content is None or content == "-" else content)
         echo(f"Stored {memory.id} about {memory.user}. Topics: {', '.join(memory.topics)}.")
@@ -86,11 +98,15 @@ def _read_input() -> str:
 
 
 def _rarest_words(bank: MemoryBank, content: str) -> list[str]:
-    """Return the two words of a text that the fewest memories contain; "note" if it has none."""
-    words = list(dict.fromkeys(re.findall(r"\w{2,40}", content)))[:_WORDS_COMPARED]
-    if not words:
-        return ["note"]
-    answer = bank.ask(Question.parse(words), part=slice(1))
+    """Return the two words of a text that the fewest memories contain, without common words.
+
+    Raises:
+        Exit: there is none, or the text holds a secret, of which no topic must be made.
+    """
+    words = re.findall(r"\w{2,40}", content.lower())[:_WORDS_COMPARED]
+    if find_secret(content) or common(language_of(words)).issuperset(words):
+        raise Exit(_NO_TOPIC, EXIT_USAGE)
+    answer = bank.ask(Question.parse(words), part=slice(1))  # common words are left out
     rarest = sorted(answer.words, key=lambda word: (-round(word.rarity, 6), -len(word.text)))
     return [word.text for word in rarest[:2]]
 
@@ -109,34 +125,32 @@ def edit(memory_id: str) -> None:
     with opened() as bank:
         name, memory = found_by(bank, memory_id)[0]
         before = bank.text(name)
-        # The id may come from another computer, and must not name another path.
-        title = memory.id if re.fullmatch(r"[0-9a-z]{8}", memory.id) else "memory"
-        _edit_text(title, before, lambda after: bank.edit(name, before, after))
+        is_saved = _edit_text(before, lambda after: bank.edit(name, before, after))
     echo(f"Changed {memory.id}.")
-    if settings().sync:
+    if is_saved:
         echo(f"Undo: aiaml restore {quoted([memory.id])}")
 
 
-def _edit_text(name: str, text: str, store: Callable[[str], Memory]) -> Memory:
+def _edit_text(text: str, store: Callable[[str], Result]) -> Result:
     """Let the person edit a text, and store it; a text that cannot be stored is kept.
 
     Raises:
         Exit: nothing was changed, or it cannot be stored; the sentence says where the text is.
     """
     directory = Path(tempfile.mkdtemp(prefix="aiaml-"))
-    path = directory / f"{name}.md"
+    path = directory / "memory.md"
     path.write_bytes(text.encode())
     try:
-        memory = store(_edited(text, path))
+        result = store(_edited(text, path))
     except BaseException as error:
         if not path.exists() or path.read_bytes() == text.encode():
             shutil.rmtree(directory, ignore_errors=True)
             raise
         code = EXIT_INTERRUPTED if isinstance(error, KeyboardInterrupt) else EXIT_FAILED
-        reason = getattr(error, "message", None) or str(error) or "interrupted"
+        reason = str(error) or "interrupted"
         raise Exit(f"not stored: {reason}. Your text is in {path}", code) from error
     shutil.rmtree(directory, ignore_errors=True)
-    return memory
+    return result
 
 
 def _edited(before: str, path: Path) -> str:
@@ -144,10 +158,8 @@ def _edited(before: str, path: Path) -> str:
     try:
         click.edit(filename=os.fspath(path))
         after = path.read_bytes().decode()
-    except ValueError as error:  # an open quote in $EDITOR, or bytes that are not UTF-8
-        raise Exit(f"the editor failed: {error}", EXIT_FAILED) from error
-    except FileNotFoundError as error:
-        raise Exit("the editor left no file", EXIT_FAILED) from error
+    except (click.ClickException, FileNotFoundError, ValueError) as error:
+        raise Exit(_EDITOR_FAILED) from error
     if after == before:
         raise Exit("nothing was changed")
     return after

@@ -35,7 +35,6 @@ CHECKS = {
     "server": "clients:server",
 }
 """The checks in their order: the module in this package and the function in it."""
-CHECK_NAMES = tuple(CHECKS)
 
 
 def run_checks(

@@ -59,9 +59,14 @@ def connections(_: Context) -> Iterator[Finding]:
 
 
 def server(context: Context) -> Iterator[Finding]:
-    """Start a server on an empty directory, as clients do, and wait for its first answer."""
+    """Start a server on an empty directory, as clients do, and wait for its first answer.
+
+    Raises:
+        InvalidSetting: it cannot serve the toolsets of the environment.
+    """
     from aiaml_server.clients import launch  # noqa: PLC0415 (only this check needs it)
 
+    toolsets.chosen([], context.environ)
     environ = {name: value for name, value in context.environ.items() if "AIAML_" not in name}
     with tempfile.TemporaryDirectory(prefix="aiaml-doctor-") as directory:
         environ |= {"AIAML_MEMORY_DIR": directory, "AIAML_ENABLE_SYNC": "false"}

@@ -93,5 +93,8 @@ def guarded(
 
 def wrong_setting(name: str, error: InvalidSetting) -> Finding:
     """Return the finding for a setting that cannot be used."""
+    found, _, command = str(error).partition("; install it: ")
     remedy = f"correct {error.variable}, or remove it, where the server's environment is set"
-    return Finding(name, "error", str(error), remedy)
+    if command:
+        remedy = f"run `{command}`, or take the toolset out of {error.variable}"
+    return Finding(name, "error", found, remedy)

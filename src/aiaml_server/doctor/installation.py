@@ -14,8 +14,6 @@ from aiaml_server.doctor.context import PREFIX, Context, guarded, wrong_setting
 from aiaml_server.settings import SETTINGS
 from aiaml_server.toolset import Finding
 
-_INTERNAL = ("AIAML_LAUNCHER",)
-
 
 def version(_: Context) -> Iterator[Finding]:
     """Report the program, where it is installed, and what it runs on."""
@@ -34,7 +32,7 @@ def settings(context: Context) -> Iterator[Finding]:
         known += [setting.name for setting in toolsets.manifest(name).settings]
     given = sorted(name for name in context.environ if name.upper().startswith(PREFIX))
     for name in given:
-        if name not in (*known, *_INTERNAL):
+        if name not in (*known, "AIAML_LAUNCHER"):
             near = get_close_matches(name.upper(), known, 1)
             remedy = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
             yield Finding("settings", "warning", f"{name} is set, but is not a setting", remedy)

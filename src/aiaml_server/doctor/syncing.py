@@ -41,9 +41,12 @@ def status(context: Context) -> Iterator[Finding]:
         sentence = f"{plural(len(found.placeholders), 'memory')} replaced by cloud placeholders"
         yield Finding("sync", "warning", sentence, "have the cloud program keep files locally")
     if found.uncommitted:
-        sentence = f"{plural(found.uncommitted, 'change')} not committed yet"
+        sentence = f"{plural(found.uncommitted, 'change')} not committed"
         yield Finding(
-            "sync", "warning", sentence, "a running server commits it; so does `aiaml sync`"
+            "sync",
+            "warning",
+            sentence,
+            "a running server commits what it can; so does `aiaml sync`",
         )
     elif not found.problem:
         yield Finding("sync", "ok", "all memories are committed")
@@ -73,7 +76,9 @@ def remote(context: Context) -> Iterator[Finding]:
         return
     unsent = current_status(settings).unsent
     if is_empty or unsent:
-        sentence = "it answers, but has no memories" if is_empty else f"it lacks {unsent} memories"
+        sentence = "it answers, but has no memories"
+        if unsent:
+            sentence = f"it lacks {plural(unsent, 'memory')}"
         yield Finding(
             "remote", "warning", sentence, "a running server sends them; so does `aiaml sync`"
         )

@@ -26,19 +26,15 @@ __all__ = [
     "RUN",
     "Item",
     "Plan",
-    "Skipped",
     "export_folder",
     "export_jsonl",
-    "import_folder",
-    "import_jsonl",
-    "import_mcp_memory",
     "make_plan",
     "mark",
     "read_source",
     "with_marks",
 ]
 
-MAX_BYTES = 256 * 1024 * 1024
+MAX_BYTES = 256 << 20
 
 
 def read_source(source: Path, user: str, own: Path) -> Iterator[Item | Skipped]:

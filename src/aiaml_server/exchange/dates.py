@@ -8,7 +8,7 @@ from pathlib import Path
 
 from aiaml_server.timestamps import format_timestamp, parse_timestamp
 
-_DAY = re.compile(r"(\d{4})([-_/.]?)(\d{2})\2(\d{2})(?!\d)")
+_DAY = re.compile(r"^(\d{4})([-_/.]?)(\d{2})\2(\d{2})(?!\d)")
 
 
 def parse_date(text: str) -> int | None:
@@ -16,12 +16,8 @@ def parse_date(text: str) -> int | None:
 
     Besides ISO 8601, a day may be written as 20240102, 2024_01_02, 2024/01/02 or [[2024-01-02]].
     """
-    text = text.strip("[]\"' \t")
-    moment = parse_timestamp(text)
-    day = _DAY.match(text)
-    if moment is None and day:
-        return parse_timestamp(f"{day[1]}-{day[3]}-{day[4]}")
-    return moment
+    text = _DAY.sub(r"\1-\3-\4", text.strip("[]\"' \t"))
+    return parse_timestamp(text) or parse_timestamp(text[: len("2024-01-02")])
 
 
 def first_date(texts: Iterable[object], path: Path) -> str:

@@ -11,6 +11,7 @@ from aiaml_server.exchange.items import digest, is_own_id, without_marks
 from aiaml_server.files import make_directory, write_atomic
 from aiaml_server.format.memory import Memory, format  # noqa: A004 (the word for it)
 from aiaml_server.frontmatter import format_scalar
+from aiaml_server.rendering import title
 
 _MAX_NAME = 60  # characters of a file's name before the id
 
@@ -33,7 +34,6 @@ def export_folder(memories: Iterable[Memory], directory: Path) -> None:
 
 def _file_name(memory: Memory) -> str:
     """Return the first words of a memory and its id, as every system takes them for a name."""
-    first = memory.content.strip().partition("\n")[0]
-    words = "-".join(re.findall(r"\w+", first))[:_MAX_NAME].strip("-")
+    words = "-".join(re.findall(r"\w+", title(memory.content)))[:_MAX_NAME].strip("-")
     unique = memory.id if is_own_id(memory.id) else digest(memory.id)
     return f"{words}-{unique}.md".lstrip("-")

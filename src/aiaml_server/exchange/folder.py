@@ -24,7 +24,7 @@ from aiaml_server.files import read_regular
 from aiaml_server.format.memory import Memory, parsed
 from aiaml_server.frontmatter import load_yaml
 
-MAX_BYTES = 4 * 1024 * 1024
+MAX_BYTES = 4 << 20
 _TAGS = ("tags", "tag", "topics", "keywords")
 _DATES = ("created", "created_at", "createdAt", "date", "timestamp", "updated", "modified")
 _SIGNS = {
@@ -72,8 +72,10 @@ def _read_note(top: Path, path: Path, kind: str, user: str) -> Item | Skipped:
     where = place(top, path)
     try:
         text = read_regular(str(path), MAX_BYTES).decode("utf-8-sig")
-    except (MalformedFile, OSError, UnicodeDecodeError) as error:
-        return Skipped(where, str(error))
+    except UnicodeDecodeError:
+        return Skipped(where, "it is not UTF-8")
+    except (MalformedFile, OSError) as error:
+        return Skipped(where, getattr(error, "strerror", "") or str(error))
     if "\0" in text:
         return Skipped(where, "it holds NUL bytes; if it is only in the cloud, download it first")
     memory = parsed(text)

@@ -36,13 +36,13 @@ def export_jsonl(memories: Iterable[Memory]) -> bytes:
     for memory in map(without_marks, memories):
         marks = [line for line in memory.extra if line.startswith("imported-")]
         others = [line for line in memory.extra if line not in marks]
-        record, flat = memory.fields(), _members(others)
-        if extra_lines(flat) == tuple(others):
-            record |= flat
-        else:
-            marks += others
-        extra = {"extra": marks} if marks else {}
-        lines.append(json.dumps({**record, **extra}, ensure_ascii=False) + "\n")
+        flat = _members(others)
+        if extra_lines(flat) != tuple(others):
+            marks, flat = [*marks, *others], {}
+        record = {**memory.fields(), **flat}
+        if marks:
+            record["extra"] = marks
+        lines.append(json.dumps(record, ensure_ascii=False) + "\n")
     return "".join(lines).encode()
 
 
@@ -66,7 +66,8 @@ def import_jsonl(data: bytes, where: str, user: str) -> Iterator[Item | Skipped]
         try:
             yield checked(_item(record, user))
         except Exception as error:  # noqa: BLE001 (a line that others wrote may hold anything)
-            yield Skipped(place, f"it is not a memory: {error}")
+            reason = f"it is not a memory: {error}" if record else "it is not a JSON object"
+            yield Skipped(place, reason)
 
 
 def import_mcp_memory(data: bytes, where: str, user: str) -> Iterator[Item | Skipped]:

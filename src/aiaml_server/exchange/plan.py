@@ -30,29 +30,29 @@ class Plan(NamedTuple):
 def make_plan(found: Iterable[Item | Skipped], existing: Iterable[Memory]) -> Plan:
     """Decide what becomes of each item; nothing is imported twice."""
     plan = Plan([], [], [], [], [])
-    by_id = {memory.id: memory for memory in existing}
-    by_place = {mark(memory, SOURCE): memory for memory in by_id.values()}
-    digests = {digest(memory.content) for memory in by_id.values()}
-    digests.update(mark(memory, DIGEST) for memory in by_id.values())
+    known = {memory.id: memory for memory in existing}
+    memories = list(known.values())
+    known |= {mark(memory, SOURCE): memory for memory in memories}
+    digests = {digest(memory.content) for memory in memories}
+    digests.update(mark(memory, DIGEST) for memory in memories)
     for item in found:
         if isinstance(item, Skipped):
             plan.skipped.append(item)
             continue
         text = digest(item.memory.content)
+        key = item.memory.id if item.has_id else item.place
+        before = known.get(key)
+        is_same = text in digests
         if item.has_id:
-            known = by_id.get(item.memory.id)
-            is_same = known is not None and without_marks(known) == without_marks(item.memory)
-        else:
-            known = by_place.get(item.place)
-            is_same = text in digests
+            is_same = before is not None and without_marks(before) == without_marks(item.memory)
         if is_same:
             plan.unchanged.append(item)
-        elif known is None:
-            by_id[item.memory.id] = by_place[item.place] = item.memory
+        elif before is None:
+            known[key] = item.memory
             digests.add(text)
             plan.new.append(item)
-        elif digest(known.content) == mark(known, DIGEST):
-            plan.changed.append((known, item))
+        elif digest(before.content) == mark(before, DIGEST):
+            plan.changed.append((before, item))
         else:
             plan.edited.append(item)
     return plan

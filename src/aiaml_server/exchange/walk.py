@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from aiaml_server.errors import os_reason
 from aiaml_server.exchange.items import Skipped, printable
 from aiaml_server.files import read_regular
 
@@ -25,14 +26,13 @@ def find_notes(top: Path, own: Path) -> Iterator[Path | Skipped]:
         top: the folder.
         own: the person's own memory directory, which is never read.
 
-    Raises:
-        OSError: a folder cannot be read.
     """
+    errors: list[OSError] = []
     left_out = {own: "it holds your own memories", **_folders_of_editors(top)}
     for folder, reason in left_out.items():
         if top in folder.parents and folder.is_dir():
             yield Skipped(place(top, folder), reason)
-    for parent, folders, names in os.walk(top, onerror=_fail):
+    for parent, folders, names in os.walk(top, onerror=errors.append):
         folders[:] = [
             name
             for name in sorted(folders)
@@ -43,11 +43,8 @@ def find_notes(top: Path, own: Path) -> Iterator[Path | Skipped]:
                 yield Skipped(place(top, path), "it is only in the cloud; download it first")
             elif path.name[0] != "." and path.suffix.lower() in MARKDOWN and _is_note(top, path):
                 yield path
-
-
-def _fail(error: OSError) -> None:
-    """Have a folder that cannot be read end the walk, instead of being left out silently."""
-    raise error
+    for error in errors:
+        yield Skipped(place(top, Path(error.filename)), os_reason(error))
 
 
 def place(top: Path, path: Path) -> str:

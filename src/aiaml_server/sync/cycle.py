@@ -229,7 +229,7 @@ def current_status(settings: Settings) -> Status:
         found = {path: file.name for path, file in disk.files.items()}
         recorded = {path: state.name for path, state in record.files.items()}
         changed = {path.removeprefix("files/") for path, _ in found.items() ^ recorded.items()}
-        status.uncommitted = len(changed - status.skipped.keys())
+        status.uncommitted = len((changed | status.skipped.keys()).difference(status.kept_local))
     except (AiamlError, OSError) as error:
         status.problem = problem_of(error)
     return status

@@ -58,7 +58,8 @@ class Status:
         last_commit, last_fetch, last_push: when each last succeeded (ISO 8601), or None.
         failing_since: when sync began to fail; None while it works.
         problem: why it fails; None while it works.
-        uncommitted: how many files have changed since the last cycle; only in `current_status`.
+        uncommitted: how many files are not committed as they are, without those that the person
+            keeps on this computer; only in `current_status`.
         unsent: how many memories the remote does not have in their present version.
         skipped: the files that are not committed as they are, each with the reason.
         conflicts: ids of two versions of one memory that nobody has edited or forgotten since.

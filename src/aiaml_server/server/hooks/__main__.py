@@ -1,13 +1,14 @@
 """Read an event from a host on standard input, and print what its agent is told.
 
-Options, each with a value: `--host`, `--event`, `--toolset` and `--dir`. The program always ends
+Usage: aiaml-hook [--host claude-code] [--event prompt] [--toolset aiaml] [--dir DIR]
+
+AI clients start it; `aiaml install CLIENT --hooks` writes it into their settings. It always ends
 with 0, and without output where there is nothing to say, the time is over or something is wrong;
 what is wrong goes to stderr, which hosts log.
 """
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 import threading
@@ -30,22 +31,21 @@ RECALL = " `think` finds more of them, and `recall` with an id gives the whole."
 
 def main() -> None:
     """Answer one event."""
-    gc.disable()  # the process ends before it would be worth it
+    if "--help" in sys.argv:
+        sys.stdout.write(str(__doc__))
+        return
     options = dict(zip(sys.argv[1::2], sys.argv[2::2], strict=False))
-    toolset = options.get("--toolset", "aiaml")
-    elapsed = min(_elapsed_seconds(), LIMIT_SECONDS / 2)
-    timer = threading.Timer(LIMIT_SECONDS - elapsed, _stop)
+    timer = threading.Timer(LIMIT_SECONDS - _elapsed_seconds(), _stop)
     timer.daemon = True
     timer.start()
     try:
-        _answer(options, toolset)
+        _answer(options)
     except Exception as error:  # noqa: BLE001 (no hook may disturb a session)
         sys.stderr.write(f"aiaml-hook: {type(error).__name__}: {error}\n")
-    sys.stderr.flush()
     os._exit(0)
 
 
-def _answer(options: dict[str, str], toolset: str) -> None:
+def _answer(options: dict[str, str]) -> None:
     from pkgutil import resolve_name  # noqa: PLC0415 (all imports are inside the time limit)
 
     from aiaml_server.server.hooks import hosts  # noqa: PLC0415
@@ -54,6 +54,7 @@ def _answer(options: dict[str, str], toolset: str) -> None:
     from aiaml_server.toolsets import manifest  # noqa: PLC0415
 
     data = sys.stdin.buffer.read()
+    toolset = options.get("--toolset", "aiaml")
     host = hosts.HOSTS[options.get("--host", "claude-code")]
     event = hosts.parse_input(data, host, options.get("--event", ""))
     _use_directory(event.directory, options.get("--dir", ""))
@@ -101,11 +102,14 @@ def _project_variables(directory: Path) -> Mapping[str, str]:
 
 
 def _elapsed_seconds() -> float:
-    """Return how long this process has been running; 0 where the system does not tell."""
+    """Return how long this process has been running, at most a second.
+
+    It is 0 where the system does not tell.
+    """
     try:
         fields = Path("/proc/self/stat").read_text("ascii").rpartition(")")[2].split()
         started = int(fields[19]) / os.sysconf("SC_CLK_TCK")
-        return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - started)
+        return min(max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - started), 1.0)
     except (OSError, AttributeError, ValueError):
         return 0.0
 

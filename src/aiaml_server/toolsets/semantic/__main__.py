@@ -7,7 +7,7 @@ from aiaml_server.cli import alone
 
 def main() -> int:
     """Serve, or run a command; return the exit code."""
-    return alone("memory-server", "semantic")
+    return alone("semantic")
 
 
 if __name__ == "__main__":
