@@ -151,9 +151,9 @@ def test_a_memory_is_written_in_the_editor(home: Path, tmp_path: Path) -> None:
 EDITORS = {
     "true": "nothing was changed",
     'echo --- > "$1"': "not stored",
-    "exit 1": "Editing failed",
+    "exit 1": "the editor failed",
     'echo Roses >> "$1"; kill -9 $$': "Your text is in",
-    'rm "$1"': "the editor left no file",
+    'rm "$1"': "left no text in UTF-8",
 }
 
 
@@ -168,11 +168,9 @@ def test_what_the_editor_leaves_is_checked(home: Path, tmp_path: Path) -> None:
         command = [*AIAML, "edit", "3d4e"]
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
         assert said in done.stderr, line
-        assert done.returncode in (1, 2)
+        assert done.returncode == 1
         assert file.read_bytes() == before
         assert len(list(place.glob("aiaml-*/*.md"))) == (">" in line), line
-    quoted = call(at(home / "store", EDITOR="'nano"), "edit", "3d4e")
-    assert (quoted.code, quoted.stderr) == (1, "aiaml: the editor failed: No closing quotation\n")
 
 
 @pytest.mark.slow
