@@ -26,7 +26,9 @@ from aiaml_server.toolsets.compartments import (
     cli,
 )
 from aiaml_server.toolsets.compartments import file as file_module
+from loop_disk import memory_disk
 from printed import completed
+from steps import killed
 from toolset_contract import Call, Contract
 
 ALL = ("run", "session", "plan")
@@ -344,6 +346,83 @@ def test_a_kill_leaves_a_whole_file(path: Path) -> None:
             contents = {entry.content for entry in memory.get("session").entries}
             assert {f"k{kill_after}-{number}" for number in range(kill_after)} <= contents
             memory.save("session", "goes on")
+
+
+SAVING = """
+import sys
+from aiaml_server.toolsets.compartments import Compartments
+with Compartments(sys.argv[1]) as memory:
+    for number in range(2):
+        print(memory.save("session", f"entry {number}").id, flush=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills are signals")
+def test_a_kill_at_each_step_loses_nothing_acknowledged(tmp_path: Path) -> None:
+    """Before each opening, sync and rename of two changes, with a file that was there before."""
+    path = tmp_path / "disk" / "memory.json"
+    kills = 0
+    path.parent.mkdir()
+    for acknowledged in killed(SAVING, path.parent, [str(path)]):
+        with Compartments(path) as memory:
+            stored = {entry.id for entry in memory.get("session").entries}
+            assert set(acknowledged) <= stored and len(stored) <= 2
+            assert memory.notices() == []
+        for each in path.parent.iterdir():
+            each.unlink()
+        kills += 1
+    assert kills > 8
+
+
+@pytest.mark.slow
+def test_seventy_two_writers_lose_nothing(path: Path) -> None:
+    """Eight processes with nine threads each, every thread with its own `Compartments`."""
+    writers = [
+        subprocess.Popen([sys.executable, "-c", THREADS, str(path), str(n)]) for n in range(8)
+    ]
+    assert [writer.wait(150) for writer in writers] == [0] * 8
+    with Compartments(path) as memory:
+        contents = {entry.content for entry in memory.get("session").entries}
+    assert contents == {f"{p}-{t}-{n}" for p in range(8) for t in range(9) for n in range(3)}
+
+
+THREADS = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from aiaml_server.toolsets.compartments import Busy, Compartments
+def write(thread):
+    with Compartments(sys.argv[1]) as memory:
+        for number in range(3):
+            while True:
+                try:
+                    memory.save("session", f"{sys.argv[2]}-{thread}-{number}")
+                    break
+                except Busy:
+                    pass
+with ThreadPoolExecutor(9) as pool:
+    list(pool.map(write, range(9)))
+"""
+
+
+@pytest.mark.slow
+def test_a_full_disk_changes_nothing(tmp_path: Path) -> None:
+    """A real one: the error says so, what was acknowledged stays, and room makes it go on."""
+    with memory_disk(tmp_path / "disk", "size=64k") as place:
+        path = place / "memory.json"
+        with Compartments(path, limit=10**6) as memory:
+            saved: list[str] = []
+
+            def fill() -> None:
+                for _ in range(99):
+                    saved.append(memory.save("session", "x" * 4_000).id)
+
+            with pytest.raises(DiskError, match="no space left"):
+                fill()
+            assert [entry.id for entry in memory.get("session", limit=99).entries] == saved[::-1]
+            memory.clear("session", id=saved[0])
+            assert memory.save("session", "y").created
+        assert sorted(each.name for each in place.iterdir()) == ["memory.json", "memory.json.lock"]
 
 
 def test_a_disk_that_refuses_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
