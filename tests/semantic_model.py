@@ -99,7 +99,7 @@ class Real:
 
         self._model = TextEmbedding(NAME, specific_model_path=folder, local_files_only=True)
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> list[list[float]]:  # noqa: ARG002
         """Return the texts' vectors."""
         return [vector.tolist() for vector in self._model.embed(list(texts), batch_size=32)]
 
@@ -128,7 +128,7 @@ class Toy:
         self.dimension = dimension
         self.texts: list[str] = []
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> list[list[float]]:  # noqa: ARG002
         """Return a bag of words, each in a few places."""
         self.texts += texts
         return [self.vector(text) for text in texts]

@@ -169,7 +169,7 @@ def test_hub_that_refuses_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.Mo
         store.store("tea")
         result = store.search("tea")
         assert len(result.hits) == 1 and "is being downloaded" in result.warnings[0]
-        assert loader.download(200) is None
+        assert loader.ready(200) is None
         state = loader.state()
         assert state.status == "failed" and "model download" in state.remedy
         assert loader.ready() is None  # no other attempt for some minutes

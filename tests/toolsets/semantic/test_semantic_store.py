@@ -423,11 +423,11 @@ def test_model_that_fails_loses_nothing(tmp_path: Path) -> None:
     """The memory is stored without a vector, found by words, and embedded later."""
 
     class Broken(Toy):
-        def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        def embed(self, texts: Sequence[str], *, is_query: bool = False) -> list[list[float]]:  # noqa: ARG002
             raise RuntimeError(len(texts))
 
     class Zero(Toy):
-        def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        def embed(self, texts: Sequence[str], *, is_query: bool = False) -> list[list[float]]:  # noqa: ARG002
             return [[0.0] * WIDTH for _ in texts]
 
     store = MemoryStore(tmp_path / ".memory", None, Ready(Broken()), SMALL)

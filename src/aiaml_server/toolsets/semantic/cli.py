@@ -164,10 +164,11 @@ def download() -> None:
       aiaml semantic model download
     """
     with opened() as store:
-        loader = ModelLoader(store.config.embedding, store.home / paths.MODELS)
+        settings = replace(store.config.embedding, download=True)
+        loader = ModelLoader(settings, store.home / paths.MODELS)
         if sys.stderr.isatty():
             os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "0"
-        if loader.download(DOWNLOAD_SECONDS) is None:
+        if loader.ready(DOWNLOAD_SECONDS) is None:
             raise Unavailable(loader.state().warning)
         echo(f"{bold(loader.settings.model)} is ready: {loader.folder}")
 

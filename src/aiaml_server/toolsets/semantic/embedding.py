@@ -40,7 +40,7 @@ PREFIXES = {
 
 
 class Embedder(Protocol):
-    """A loaded model. It may also have `embed_questions`, used for queries.
+    """A loaded model.
 
     Attributes:
         name, version: what tells its vectors from those of other models.
@@ -51,8 +51,8 @@ class Embedder(Protocol):
     version: str
     dimension: int
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return a vector for each text."""
+    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> list[list[float]]:
+        """Return a vector for each text; with `is_query`, for each question."""
 
 
 class ModelState(NamedTuple):
@@ -85,7 +85,7 @@ class LazyModel(Protocol):
 
 
 class ModelLoader:
-    """Loads the configured model in a daemon thread, and downloads it if that is allowed.
+    """Loads the configured model in a daemon thread, and downloads it if the settings allow that.
 
     Attributes:
         folder: where the model is, or will be.
@@ -115,12 +115,25 @@ class ModelLoader:
 
     def ready(self, seconds: float = 0.0) -> Embedder | None:
         """Return the model if it is loaded within some seconds; begin to load it otherwise."""
-        return self._load(self.settings.download, seconds)
+        with self._lock:
+            status = self.state().status
+            can_download = self.settings.download and status in ("missing", "failed")
+            is_running = self._thread is not None and self._thread.is_alive()
+            is_due = not is_running and time.monotonic() >= self._retry_at
+            if is_due and (can_download or status == "loading"):
+                if self._thread is None:
+                    # onnxruntime registers with this module, which an ending process refuses.
+                    import concurrent.futures.thread  # noqa: PLC0415, F401
 
-    def download(self, seconds: float) -> Embedder | None:
-        """Load the model, and download it whatever the settings say; return it, or None."""
-        self._retry_at = 0.0
-        return self._load(True, seconds)
+                    atexit.register(self._wait_at_exit)
+                self._failure = None
+                self._thread = threading.Thread(
+                    target=self._run, name="semantic-model", daemon=True
+                )
+                self._thread.start()
+        if self._thread is not None:
+            self._thread.join(seconds)
+        return self._embedder
 
     def state(self) -> ModelState:
         """Return whether the model can be used; nothing begins by that."""
@@ -140,26 +153,6 @@ class ModelLoader:
             return ModelState("loading", f"the model {name} is being loaded", "ask again soon")
         said = f"the model {name} is not on this machine"
         return ModelState("missing", said, f"`{DOWNLOAD_COMMAND}` gets it")
-
-    def _load(self, download: bool, seconds: float) -> Embedder | None:
-        with self._lock:
-            status = self.state().status
-            is_possible = status == "loading" or (status in ("missing", "failed") and download)
-            is_running = self._thread is not None and self._thread.is_alive()
-            if is_possible and not is_running and time.monotonic() >= self._retry_at:
-                if self._thread is None:
-                    # onnxruntime registers with this module, which an ending process refuses.
-                    import concurrent.futures.thread  # noqa: PLC0415, F401
-
-                    atexit.register(self._wait_at_exit)
-                self._failure = None
-                self._thread = threading.Thread(
-                    target=self._run, name="semantic-model", daemon=True
-                )
-                self._thread.start()
-        if self._thread is not None:
-            self._thread.join(seconds)
-        return self._embedder
 
     def _run(self) -> None:
         try:
@@ -195,19 +188,12 @@ class FastEmbedModel:
         self._model = model
         self._lock = threading.Lock()
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return a vector for each text."""
-        return self._embed(self._document_prefix, texts)
-
-    def embed_questions(self, questions: Sequence[str]) -> list[list[float]]:
-        """Return a vector for each question, to be compared with those of texts."""
-        return self._embed(self._question_prefix, questions)
-
-    def _embed(self, prefix: str, texts: Sequence[str]) -> list[list[float]]:
+    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> list[list[float]]:
+        """Return a vector for each text; those of questions are compared with those of texts."""
+        prefix = self._question_prefix if is_query else self._document_prefix
         whole = [prefix + replace_surrogates(text) for text in texts]
         with self._lock:
-            vectors = self._model.embed(whole, batch_size=BATCH)
-            return [[float(number) for number in vector] for vector in vectors]
+            return [vector.tolist() for vector in self._model.embed(whole, batch_size=BATCH)]
 
 
 def prefixes(settings: Embedding) -> tuple[str, str]:

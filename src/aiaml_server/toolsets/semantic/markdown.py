@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from aiaml_server.errors import MalformedFile
+from aiaml_server.exchange.dates import first_date
 from aiaml_server.frontmatter import load_yaml, split
 from aiaml_server.toolsets.semantic.models import MAX_LINE, MAX_TAGS, iso_to_sql
 
@@ -35,7 +35,7 @@ class Piece(NamedTuple):
         line: where it begins in the file, from 1.
         tags: from the frontmatter and the heading.
         category: `decision` for a decision record.
-        created_at: from the frontmatter, else the file's, as the databases hold it.
+        created_at: from the frontmatter, the file's name, or the file, as the databases hold it.
     """
 
     content: str
@@ -49,7 +49,8 @@ def split_markdown(text: str, path: Path) -> list[Piece]:
     """Split the text of a file; `path` gives its name and its time."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     fields, body = _frontmatter(text)
-    created_at = _created_at(fields, path)
+    stated = [fields[key] for key in _DATE_KEYS if key in fields]
+    created_at = iso_to_sql(first_date(stated, path))
     tags = _tags(fields)
     first_line = text.count("\n") - body.count("\n") + 1
     is_record = bool(_RECORD.match(path.stem))
@@ -76,12 +77,6 @@ def _frontmatter(text: str) -> tuple[Mapping[str, Any], str]:
     except MalformedFile:
         return {}, text
     return (fields, body) if isinstance(fields, dict) else ({}, text)
-
-
-def _created_at(fields: Mapping[str, Any], path: Path) -> str | None:
-    modified = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc).isoformat()
-    stated = [iso_to_sql(str(fields[key])) for key in _DATE_KEYS if key in fields]
-    return next(filter(None, [*stated, iso_to_sql(modified)]), None)
 
 
 def _tags(fields: Mapping[str, Any]) -> Sequence[str]:

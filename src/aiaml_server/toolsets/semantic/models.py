@@ -309,15 +309,6 @@ def check_limit(limit: int, most: int) -> int:
     return limit
 
 
-def check_context(context: str | None) -> Sequence[str]:
-    """Return what a memory has helped with, if that is given.
-
-    Raises:
-        InvalidInput: it is not valid.
-    """
-    return [check_line("context", context, MAX_CONTEXT)] if context else []
-
-
 def check_changes(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns that new values of fields change; None changes nothing.
 

@@ -228,7 +228,7 @@ class MemoryStore(MemoryReader):
         """
         database, number = self._locate(memory_id)
         values = models.check_changes(fields)
-        contexts = models.check_context(context)
+        contexts = [models.check_line("context", context, models.MAX_CONTEXT)] if context else []
         if not values and not used:
             raise InvalidInput(
                 "memory_id: nothing is given that would change it",

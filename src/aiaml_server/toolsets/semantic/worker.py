@@ -14,7 +14,6 @@ from aiaml_server.toolsets.semantic.embedding import LazyModel
 from aiaml_server.toolsets.semantic.errors import SemanticError
 from aiaml_server.toolsets.semantic.logs import log_error
 
-BATCH = 16  # memories that are embedded one after the other, unless the thread is to end
 POLL_SECONDS = 0.25
 QUERY_SECONDS = 2.0
 
@@ -86,13 +85,9 @@ class EmbeddingWorker:
             warning = self.model.state().warning
             return Embedded(None, (), [warning] if warning else [])
         model = EmbeddingModel(embedder.name, embedder.version, embedder.dimension)
-        embed = getattr(embedder, "embed_questions", embedder.embed) if is_query else embedder.embed
         try:
-            vectors = [
-                serialize_float32(vector, model.dimension)
-                for chunk in chunks
-                for vector in embed([chunk])
-            ]
+            made = embedder.embed(chunks, is_query=is_query) if chunks else []
+            vectors = [serialize_float32(vector, model.dimension) for vector in made]
         except Exception as error:  # noqa: BLE001 (a model may raise anything)
             log_error(self._home, "embed", error)
             failed = f"words only: the model failed on this text ({type(error).__name__})"
