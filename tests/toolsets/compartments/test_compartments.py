@@ -414,8 +414,7 @@ def test_a_full_disk_changes_nothing(tmp_path: Path) -> None:
             saved: list[str] = []
 
             def fill() -> None:
-                for _ in range(99):
-                    saved.append(memory.save("session", "x" * 4_000).id)
+                saved.extend(memory.save("session", "x" * 4_000).id for _ in range(99))
 
             with pytest.raises(DiskError, match="no space left"):
                 fill()
