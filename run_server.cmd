@@ -2,14 +2,14 @@
 rem The Windows twin of run_server.sh. Only the protocol may reach stdout.
 setlocal
 set "HERE=%~dp0"
-rem Earlier versions kept memories in the checkout, where `git clean -xfd` deletes them.
+rem If memory\ of the checkout has memories, serve them.
 if not defined AIAML_MEMORY_DIR if exist "%HERE%memory\files" set "AIAML_MEMORY_DIR=%HERE%memory"
 set "AIAML_LAUNCHER=%HERE%run_server.cmd"
 set "VENV=%HERE%.venv"
 set "PYTHON=%VENV%\Scripts\python.exe"
-rem Programs and modules are looked for where one is, first; that may be anybody's directory.
+rem Windows looks for programs and modules in the current directory first. It may belong to anybody.
 pushd "%HERE%"
-rem All is installed, from this very place, and pyproject.toml has not changed since.
+rem Everything is installed, from this directory, and pyproject.toml has not changed since.
 if not exist "%VENV%\.ready" goto set_up
 set "WORKS=import os, sys, aiaml_server as a; from os.path import getmtime as t"
 set "WORKS=%WORKS%; here = os.path.samefile(os.path.dirname(a.__file__), 'src/aiaml_server')"
@@ -17,8 +17,8 @@ set "WORKS=%WORKS%; sys.exit(not here or t('pyproject.toml') > t('.venv/.ready')
 "%PYTHON%" -c "%WORKS%" >nul 2>nul && goto serve
 
 :set_up
-echo Setting up the server in %VENV%: 40 packages, half a minute to two; this is done once. 1>&2
-rem Its Python may be gone.
+echo Setting up the server in %VENV%: 40 packages, half a minute to two (only once). 1>&2
+rem Remove the environment if its Python is gone.
 if exist "%VENV%" "%PYTHON%" -c "" >nul 2>nul || rmdir /s /q "%VENV%" >nul 2>nul
 where uv >nul 2>nul
 if errorlevel 1 goto with_pip
@@ -27,13 +27,13 @@ uv pip install --quiet --compile-bytecode --python "%PYTHON%" --editable "%HERE%
 goto ready
 
 :with_pip
-rem It may know a package index or certificates that uv does not.
+rem pip may have a package index or certificates configured that uv does not know.
 set "NEW=import sys; sys.exit(sys.version_info < (3, 10))"
 set "FOUND=py -3"
 %FOUND% -c "%NEW%" >nul 2>nul && goto found
 set "FOUND=python"
 %FOUND% -c "%NEW%" >nul 2>nul && goto found
-echo run_server.cmd: Python 3.10 or newer is needed, or uv, and neither is on the PATH 1>&2
+echo run_server.cmd: Python 3.10 or newer, or uv, is needed, but neither is on the PATH 1>&2
 exit /b 1
 
 :found

@@ -1,20 +1,20 @@
 #!/bin/sh
-# Starts the server from a checkout, after setting up what it needs; `./run_server.sh demo` shows it.
-# Whatever is not the protocol goes to stderr: an MCP client reads stdout.
+# Start the server from a checkout. The first start installs its packages. `./run_server.sh demo` shows it.
+# An MCP client reads stdout, so all messages go to stderr.
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 AIAML_LAUNCHER=$here/run_server.sh
 export AIAML_LAUNCHER
 
-# Earlier versions kept memories in the checkout, where `git clean -xfd` deletes them.
+# If memory/ of the checkout has memories, serve them.
 if [ -z "${AIAML_MEMORY_DIR:-}" ] && [ -d "$here/memory/files" ]; then
     AIAML_MEMORY_DIR=$here/memory
     export AIAML_MEMORY_DIR
 fi
 
 venv=$here/.venv
-ready=$venv/.ready # holds the checkout's path; newer than pyproject.toml once all is installed
+ready=$venv/.ready # contains the checkout's path; newer than pyproject.toml once everything is installed
 
 new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; }
 
@@ -25,7 +25,7 @@ find_python() {
             return
         fi
     done
-    echo "run_server.sh: Python 3.10 or newer is needed, and not on the PATH" >&2
+    echo "run_server.sh: Python 3.10 or newer is needed, but is not on the PATH" >&2
     return 1
 }
 
@@ -53,13 +53,13 @@ works() {
 }
 
 set_up() {
-    echo "Setting up the server in $venv: 40 packages, half a minute to two; this is done once." >&2
+    echo "Setting up the server in $venv: 40 packages, half a minute to two (only once)." >&2
     if ! "$venv/bin/python" -c '' 2>/dev/null; then rm -rf "$venv"; fi # its Python is gone
-    with_uv || with_pip # which may know a package index or certificates that uv does not
+    with_uv || with_pip # pip may have a package index or certificates configured that uv does not know
     echo "$here" >"$ready"
     echo "Set up; starting." >&2
 }
 
-# Python imports what lies where it is started, also for -c and -m; that may be anybody's directory.
+# With -c and -m, Python imports from the current directory, which may belong to anybody.
 (cd "$here" && { works || set_up; })
 exec "$venv/bin/aiaml-server" "$@"

@@ -414,7 +414,7 @@ def test_the_script_repairs_an_environment_that_no_longer_works(tmp_path: Path) 
     python.unlink()
     python.symlink_to(tmp_path / "gone")
     assert start() == (1, usual, True)
-    (checkout / "memory" / "files").mkdir(parents=True)  # an earlier version's memories
+    (checkout / "memory" / "files").mkdir(parents=True)
     assert start() == (1, str(checkout / "memory"), False)
 
 
@@ -434,8 +434,10 @@ def test_documents_and_program_name_the_same_variables() -> None:
     """Every variable in the documents exists, and the reverse."""
     real = {each.name for each in (*settings.SETTINGS, *toolsets.SETTINGS)}
     assert set(re.findall(r"AIAML_\w+", readme())) == real
-    told = aiaml.get_help(click.Context(aiaml))
-    assert set(re.findall(r"AIAML_\w+", told)) == real
+    shown = aiaml.get_help(click.Context(aiaml))
+    assert set(re.findall(r"AIAML_\w+", shown)) == real
+    registry = (ROOT / "server.json").read_text(encoding="utf-8")
+    assert set(re.findall(r'"(AIAML_\w+)"', registry)) == real
 
 
 def test_links_in_documents_lead_somewhere() -> None:

@@ -54,7 +54,7 @@ def test_each_memory_is_written_as_stated(case: dict[str, Any]) -> None:
     assert parse(case["text"]) == written
 
 
-@pytest.mark.parametrize("case", json.loads((SET / "moments.json").read_text("utf-8")))
+@pytest.mark.parametrize("case", json.loads((SET / "timestamps.json").read_text("utf-8")))
 def test_each_timestamp_names_its_instant(case: dict[str, Any]) -> None:
     """Where it names one."""
     assert parse_timestamp(case["timestamp"]) == case["microseconds"]
