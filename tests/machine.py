@@ -12,9 +12,11 @@ from pathlib import Path
 
 from aiaml_server import Memory, MemoryBank, Settings
 from aiaml_server.errors import LockTimeout
-from aiaml_server.sync import Status, plan_forgetting
-from aiaml_server.sync.cycle import LOCAL_KINDS, Cycle
+from aiaml_server.sync import Status
+from aiaml_server.sync.cycle import Cycle
+from aiaml_server.sync.purge import plan_forgetting
 from aiaml_server.sync.repository import locate
+from aiaml_server.sync.status import LOCAL_KINDS
 from printed import completed, inherited
 from waiting import wait_until
 

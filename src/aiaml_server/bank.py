@@ -20,13 +20,13 @@ from aiaml_server.format.memory import SHORTEST_ID, Memory, parse, parsed
 from aiaml_server.format.scorer import MAX_HITS
 from aiaml_server.settings import Settings
 from aiaml_server.storage.store import MAX_FILE, Stamp, Store
-from aiaml_server.sync import Problem, Syncer, confirm_deletions, sync_once
+from aiaml_server.sync import Problem, Syncer, sync_once
 
 if TYPE_CHECKING:
     from aiaml_server.format.filters import Filter
     from aiaml_server.format.scorer import Found, Hit
     from aiaml_server.index import Answer, Counts, Index, Question
-    from aiaml_server.sync import History
+    from aiaml_server.sync.history import History
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class MemoryBank:
         self._made: Index | None = None
         self._changed = threading.Event()  # set when there is something for the index
         self._ended = threading.Event()
-        self.sync = Syncer(settings, self._changed.set)
+        self.sync = Syncer(settings)
         if lasting:
             self._index  # noqa: B018 (threads share them: made before there are any)
 
@@ -229,6 +229,8 @@ class MemoryBank:
             ChangedMeanwhile: a file does not hold its text; it and those after it are as they were.
             StoreError: the disk refused; likewise.
         """
+        from aiaml_server.sync.replica import confirm_deletions  # noqa: PLC0415 (loads slowly)
+
         held_back = self.commit()
         for name, before in texts.items():
             self._replace(name, before, None)
@@ -321,7 +323,7 @@ class MemoryBank:
             GitMissing: there is no git.
             GitFailed: the repository cannot be read.
         """
-        from aiaml_server.sync import History  # noqa: PLC0415 (for a person's questions alone)
+        from aiaml_server.sync.history import History  # noqa: PLC0415 (for a person's questions alone)
 
         self.commit(seconds=seconds)
         return History(self.base)

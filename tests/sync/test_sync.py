@@ -19,11 +19,13 @@ from aiaml_server.sync import (
     Problem,
     Status,
     Syncer,
-    current_status,
+    history,
     last_sync,
     sync_once,
     worktree,
 )
+from aiaml_server.sync.cycle import current_status
+from aiaml_server.sync.history import History
 from aiaml_server.sync.merge import copy_of, merge_trees
 from machine import Machine, append, bare, content_of, git, settle
 from waiting import wait_until
@@ -252,6 +254,7 @@ def test_damaged_repository_is_made_anew(pair: tuple[Machine, Machine]) -> None:
         pack.write_bytes(b"")
     memory = ada.remember("two")
     ada.restart()
+    assert ada.sync().problem  # the cycle that finds the damage
     ada.synced()
     bob.synced()
     assert memory.file_name in bob.files
@@ -303,8 +306,7 @@ def test_idle_servers_share_one_look_at_the_remote(tmp_path: Path, remote: Path)
 def test_thread_commits_soon_and_at_the_end(tmp_path: Path, remote: Path) -> None:
     """A server's thread is woken by a change; closing it commits what is new."""
     machine = Machine(tmp_path / "base", remote)
-    arrived: list[bool] = []
-    syncer = Syncer(machine.settings, lambda: arrived.append(True))
+    syncer = Syncer(machine.settings)
     syncer.start()
     machine.remember("one")
     syncer.wake()
@@ -316,11 +318,10 @@ def test_thread_commits_soon_and_at_the_end(tmp_path: Path, remote: Path) -> Non
     other = Machine(tmp_path / "other", remote)
     other.remember("three")
     other.synced()
-    syncer = Syncer(machine.settings, lambda: arrived.append(True))
+    syncer = Syncer(machine.settings)
     syncer.start()
-    wait_until(lambda: arrived)
+    wait_until(lambda: len(machine.files) == 3)
     syncer.close()
-    assert len(machine.files) == 3
 
 
 def test_pauses_grow_while_sync_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -387,6 +388,28 @@ def test_current_status_counts_what_waits(pair: tuple[Machine, Machine], remote:
     ada.synced()
     assert current_status(ada.settings).unsent == 0
     assert json.loads((ada.base / ".sync-status.json").read_text())["problem"] is None
+
+
+def test_history_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever needs the newest versions alone does not read the whole log."""
+    machine = Machine(tmp_path / "base")
+    for number in range(5):
+        machine.remember(f"memory {number}")
+        machine.synced()
+    whole = [*History(machine.base).versions()]
+    commands: list[str] = []
+    run = Git.run
+
+    def record(self: Git, command: str, *words: str, **options: object) -> bytes:
+        commands.append(command)
+        return run(self, command, *words, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Git, "run", record)
+    monkeypatch.setattr(history, "COMMITS_AT_ONCE", 2)
+    assert next(History(machine.base).versions()) == whole[0]
+    assert commands.count("log") == 1
+    assert [*History(machine.base).versions()] == whole
+    assert commands.count("log") == 4
 
 
 def test_git_of_the_person_works_in_the_repository(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ class World:
             self.kill(machine)
         else:
             machine.sync()
-        if sums <= load_list(Repository(machine.base)).sums:
+        if sums <= load_list(Repository(machine.base)):
             self.erased.add(path.name)
             self.doomed |= {self.origin[each] for each in tokens}
             self.living = {each for each in self.living if self.origin[each] not in self.doomed}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from aiaml_server.format.memory import Memory
-from aiaml_server.sync import plan_forgetting
+from aiaml_server.sync.purge import plan_forgetting
 from git_server import Terms, git_server
 from machine import Machine, append, bare, content_of, git, settle
 

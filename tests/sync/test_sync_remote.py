@@ -9,15 +9,10 @@ import pytest
 
 from aiaml_server.git import Git, GitFailed
 from aiaml_server.identity import trust
-from aiaml_server.sync import (
-    History,
-    SyncError,
-    current_status,
-    problem_of,
-    remote_in_use,
-    set_remote,
-    setup_remote,
-)
+from aiaml_server.sync.cycle import current_status
+from aiaml_server.sync.history import History
+from aiaml_server.sync.remote import remote_in_use, setup_remote
+from aiaml_server.sync.status import SyncError, problem_of
 from git_server import Terms, git_server
 from machine import Machine, as_person, bare, content_of, git, settle
 
@@ -276,7 +271,7 @@ def test_remote_is_stored_with_the_repository(tmp_path: Path, remote: Path) -> N
     machine = Machine(tmp_path / "base")
     machine.remember("one")
     machine.synced()
-    set_remote(machine.base, str(remote))
+    setup_remote(machine.base, str(remote))
     assert remote_in_use(machine.settings) == str(remote)
     machine.synced()
     assert content_of(remote) == machine.files
@@ -284,6 +279,43 @@ def test_remote_is_stored_with_the_repository(tmp_path: Path, remote: Path) -> N
     assert remote_in_use(with_setting.settings) == str(other)
     with_setting.synced()
     assert content_of(other) == machine.files
+
+
+def test_failed_setup_leaves_the_old_remote(tmp_path: Path, remote: Path) -> None:
+    """With its password; and the message says so."""
+    with git_server(Terms(tmp_path, login="ada:sesame")) as address:
+        with_login = address.replace("://", "://ada:sesame@") + "/remote"
+        setup_remote(tmp_path / "base", with_login)
+        machine = Machine(tmp_path / "base")
+        with pytest.raises(SyncError, match=f"The remote is still {address}/remote"):
+            setup_remote(machine.base, str(tmp_path / "missing"))
+        machine.remember("one")
+        machine.synced()
+    assert content_of(remote) == machine.files
+    with pytest.raises(GitFailed):
+        setup_remote(tmp_path / "new", str(tmp_path / "missing"))
+
+
+def test_sync_without_a_state_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container without a home: the problem has a remedy, and a set remote is enough."""
+    blocked = tmp_path / "file"
+    blocked.touch()
+    for name in ("HOME", "USERPROFILE", "LOCALAPPDATA", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, str(blocked / "missing"))
+    machine = Machine(tmp_path / "base")
+    machine.remember("one")
+    problem = machine.sync().problem
+    assert problem
+    assert (problem.kind, "AIAML_SAFE_DIRECTORIES" in problem.remedy) == ("no-state", True)
+    with_remote = Machine(machine.base, bare(tmp_path / "remote"))
+    for _ in range(2):
+        with_remote.synced()
+    assert content_of(tmp_path / "remote") == machine.files
+    monkeypatch.setenv("AIAML_SAFE_DIRECTORIES", str(tmp_path / "safe"))
+    safe = Machine(tmp_path / "safe")
+    safe.remember("two")
+    for _ in range(2):
+        safe.synced()
 
 
 def test_remote_that_was_emptied_is_filled_again(tmp_path: Path, remote: Path) -> None:
@@ -302,12 +334,12 @@ def test_directory_from_elsewhere_is_neither_opened_nor_sent(tmp_path: Path, rem
     machine = Machine(tmp_path / "stick", remote)
     machine.remember("private")
     machine.synced()
-    set_remote(machine.base, str(remote))
+    setup_remote(machine.base, str(remote))
     first = machine.base.rename(tmp_path / "first stick")
     second = Machine(tmp_path / "second", bare(tmp_path / "other"))
     second.remember("of the other")
     second.synced()
-    set_remote(second.base, str(tmp_path / "other"))
+    setup_remote(second.base, str(tmp_path / "other"))
     second.base.rename(machine.base)
     git(machine.base, "config", "core.fsmonitor", "false")
     here = Machine(machine.base)
@@ -316,10 +348,13 @@ def test_directory_from_elsewhere_is_neither_opened_nor_sent(tmp_path: Path, rem
     problem = here.sync().problem
     assert problem
     assert problem.kind == "untrusted"
+    status = current_status(here.settings)
+    assert (status.problem, status.last_commit, status.remote) == (problem, None, "")
     assert remote_in_use(here.settings) == ""
     with pytest.raises(SyncError, match="aiaml trust"):
         History(here.base)
     trust(here.base)
+    assert current_status(here.settings).problem is None
     here.synced()
     assert content_of(tmp_path / "other") == here.files
     assert (content_of(remote), len(here.files)) == (before[0], 2)

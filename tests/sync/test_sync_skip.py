@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from aiaml_server.sync import SyncError, release_secret
+from aiaml_server.sync.skip import release_secret
+from aiaml_server.sync.status import SyncError
 from machine import TOKEN, Machine, append, bare, content_of, git, settle
 
 

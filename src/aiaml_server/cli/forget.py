@@ -12,7 +12,8 @@ from aiaml_server.cli.filtering import MemoryId, filtered
 from aiaml_server.cli.show import memory_lines
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.memory import Memory
-from aiaml_server.sync import plan_forgetting, sync_once
+from aiaml_server.sync import sync_once
+from aiaml_server.sync.purge import plan_forgetting
 from aiaml_server.terminal import (
     EXIT_USAGE,
     Exit,

@@ -15,7 +15,7 @@ from aiaml_server.format.invisible import marked_line
 from aiaml_server.format.memory import parse, parsed
 from aiaml_server.rendering import title
 from aiaml_server.storage.store import id_in
-from aiaml_server.sync import History, Version
+from aiaml_server.sync.history import History, Version
 from aiaml_server.terminal import (
     EXIT_USAGE,
     Exit,

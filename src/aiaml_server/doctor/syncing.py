@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 from aiaml_server.doctor.context import Context
 from aiaml_server.errors import AiamlError
-from aiaml_server.sync import current_status, problem_of, remote_in_use, try_remote
+from aiaml_server.sync.cycle import current_status
+from aiaml_server.sync.remote import remote_in_use, try_remote
+from aiaml_server.sync.status import problem_of
 from aiaml_server.terminal import plural
 from aiaml_server.toolset import Finding, Level
 

@@ -4,8 +4,8 @@ Each cycle compares `files/` with the newest commit, so nothing needs to be queu
 waits for it, and no failure of it keeps a memory from being stored.
 
     cycle        one cycle, and when it is idle
-    reconcile    its part on this computer: commit and write
-    exchange     its part with the remote: fetch, merge, push
+    replica      its part on this computer: commit and write
+    transfer     its part with the remote: fetch, merge, push
     worktree     the files on disk, compared and written
     last_sync    what the disk held when it was last in sync
     person_git   the person's own git beside ours
@@ -17,75 +17,31 @@ waits for it, and no failure of it keeps a memory from being stored.
     history      versions of memories, open conflicts
     status       what sync reports, and what errors mean
 
-The names below are all that other packages use. They are loaded when they are first used, because
-loading them takes time that no answer should wait for.
+What a server needs at its start is here. Everything else is imported from these modules when it is
+needed, because loading them takes time that no answer should wait for.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from aiaml_server.errors import GitMissing, LockTimeout
 from aiaml_server.settings import Settings
+from aiaml_server.sync.status import Counts, Problem, Status
 
 if TYPE_CHECKING:
-    from aiaml_server.sync.cycle import Cycle, current_status
-    from aiaml_server.sync.history import History, Version
-    from aiaml_server.sync.purge import plan_forgetting
-    from aiaml_server.sync.reconcile import confirm_deletions
-    from aiaml_server.sync.remote import remote_in_use, set_remote, setup_remote, try_remote
-    from aiaml_server.sync.skip import release_secret
-    from aiaml_server.sync.status import STATUS_FILE, Counts, Problem, Status, SyncError, problem_of
+    from aiaml_server.sync.cycle import Cycle
 
-__all__ = [
-    "STATUS_FILE",
-    "Counts",
-    "History",
-    "Problem",
-    "Status",
-    "SyncError",
-    "Syncer",
-    "Version",
-    "confirm_deletions",
-    "current_status",
-    "plan_forgetting",
-    "problem_of",
-    "release_secret",
-    "remote_in_use",
-    "set_remote",
-    "setup_remote",
-    "sync_once",
-    "try_remote",
-]
+__all__ = ["Counts", "Problem", "Status", "Syncer", "sync_once"]
 
 log = logging.getLogger(__name__)
 
-_MODULES = {
-    "cycle": ("Cycle", "current_status"),
-    "reconcile": ("confirm_deletions",),
-    "history": ("History", "Version"),
-    "purge": ("plan_forgetting",),
-    "remote": ("remote_in_use", "set_remote", "setup_remote", "try_remote"),
-    "skip": ("release_secret",),
-    "status": ("STATUS_FILE", "Counts", "Problem", "Status", "SyncError", "problem_of"),
-}
 _START_SECONDS = 0.5  # a new server answers first
 _GATHER_SECONDS = 0.2  # memories that are stored together are committed together
 _CLOSE_SECONDS = 1.2
 _LONGEST_PAUSE_SECONDS = 600.0  # between two attempts while the remote is away
-
-
-if not TYPE_CHECKING:  # or a type checker would believe that every name exists
-
-    def __getattr__(name: str) -> object:
-        for module, names in _MODULES.items():
-            if name in names:
-                return getattr(import_module(f"{__name__}.{module}"), name)
-        raise AttributeError(name)
 
 
 def sync_once(
@@ -101,7 +57,7 @@ def sync_once(
     Args:
         settings: which directory, and with which remote.
         local: only commit; do not talk to the remote.
-        on_deleted: "delete" or "restore": what the person says about held deletions.
+        on_deleted: "delete" or "restore": what the person answers about deletions that wait.
         forget: what to forget everywhere, as `plan_forgetting` returns it in `sums`.
         lock_seconds: how long to wait for another process that syncs.
 
@@ -110,7 +66,6 @@ def sync_once(
         LockTimeout: another process was syncing all the time.
     """
     from aiaml_server.sync.cycle import Cycle  # noqa: PLC0415
-    from aiaml_server.sync.status import Counts, Status  # noqa: PLC0415
 
     if not settings.sync:
         return Status(), Counts()
@@ -124,15 +79,8 @@ def sync_once(
 class Syncer:
     """Syncs a memory directory in a background thread. No method raises; only `close` waits."""
 
-    def __init__(self, settings: Settings, on_arrival: Callable[[], None] | None = None) -> None:
-        """Prepare the thread.
-
-        Args:
-            settings: which directory, and with which remote.
-            on_arrival: called in the thread when files of other computers were written.
-        """
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._on_arrival = on_arrival
         self._woken = threading.Event()
         self._closing = threading.Event()
         self._is_pending = False
@@ -188,7 +136,6 @@ class Syncer:
         """Do one cycle; return whether it succeeded."""
         self._woken.clear()
         is_pending, self._is_pending = self._is_pending, False
-        before = cycle.counts.received + cycle.counts.deleted_elsewhere
         try:
             status = cycle.run(
                 local=self._closing.is_set(),
@@ -198,6 +145,4 @@ class Syncer:
             if is_pending:
                 self.wake()
             return True
-        if self._on_arrival and cycle.counts.received + cycle.counts.deleted_elsewhere > before:
-            self._on_arrival()
         return status.problem is None

@@ -10,13 +10,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from aiaml_server.errors import MalformedFile
-from aiaml_server.files import open_private, read_regular, replace_atomic
+from aiaml_server.files import read_regular, replace_atomic
 from aiaml_server.sync.repository import Repository
 
 MARKER = ".aiaml-directory"
@@ -53,13 +52,13 @@ class LastSync:
         directory: the identity of the directory of files.
         files: what each file was, by path.
         held: deletions that wait for confirmation.
-        person_index: the state of the index of the person's own git.
+        person_index: when the person's own git had last written its index.
     """
 
     directory: str = ""
     files: dict[str, FileState] = field(default_factory=dict)
     held: list[str] = field(default_factory=list)
-    person_index: str = ""
+    person_index: int = 0
 
     @classmethod
     def load(cls, repository: Repository, directory: Path) -> LastSync:
@@ -77,13 +76,7 @@ class LastSync:
 
     def save(self, repository: Repository) -> None:
         """Write the record, unless it is written already."""
-        values = {
-            "directory": self.directory,
-            "held": sorted(self.held),
-            "person_index": self.person_index,
-            "files": self.files,
-        }
-        data = json.dumps(values, sort_keys=True, separators=(",", ":")).encode()
+        data = json.dumps(vars(self), sort_keys=True, separators=(",", ":")).encode()
         if repository.read_note(_NOTE) != data:
             replace_atomic(repository.notes / _NOTE, data)
 
@@ -92,10 +85,7 @@ def mark_directory(directory: Path) -> str:
     """Mark a directory of files, so that it is recognised; return its identity."""
     if identity := directory_identity(directory):
         return identity
-    path = directory / MARKER
-    path.unlink(missing_ok=True)
-    with open(path, "xb", opener=open_private) as file:
-        file.write(_MARKER_TEXT % os.urandom(16).hex().encode())
+    replace_atomic(directory / MARKER, _MARKER_TEXT % os.urandom(16).hex().encode())
     return directory_identity(directory)
 
 
@@ -116,9 +106,3 @@ def settled(stamp: Stamp) -> Stamp | None:
     """Return a stamp if every later change is sure to give another one, else None."""
     newest = max(stamp.modified, stamp.changed)
     return stamp if time.time_ns() - newest > RACY_NS else None
-
-
-def known_version(files: Mapping[str, FileState], path: str, stamp: Stamp) -> str | None:
-    """Return the object name of a file that has not changed since it was recorded."""
-    state = files.get(path)
-    return state.name if state and state.stamp == stamp else None

@@ -8,18 +8,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from itertools import count
 from typing import NamedTuple
 
 Tree = Mapping[str, str]
-
-
-class Conflict(NamedTuple):
-    """Two versions of one path: `kept` keeps the path, `other` becomes a file of its own."""
-
-    path: str
-    kept: str
-    other: str
+_MEMORY_PATH = re.compile(r'files/(?!\.)[^/\\:*?"<>|\n]+\.md')
 
 
 class Merged(NamedTuple):
@@ -27,11 +19,12 @@ class Merged(NamedTuple):
 
     Attributes:
         changes: what to change in our tree; None removes a path.
-        conflicts: the paths that both sides changed.
+        conflicts: the paths that both sides changed, each with the object name of the version
+            that becomes a file of its own.
     """
 
     changes: dict[str, str | None]
-    conflicts: list[Conflict]
+    conflicts: dict[str, str]
 
 
 def merge_trees(base: Tree, ours: Tree, theirs: Tree) -> Merged:
@@ -40,7 +33,7 @@ def merge_trees(base: Tree, ours: Tree, theirs: Tree) -> Merged:
     An edit wins over a deletion. Of two edits, the larger object name keeps the path: whichever
     computer merges first, all get the same answer.
     """
-    merged = Merged({}, [])
+    merged = Merged({}, {})
     for path in sorted(ours.keys() | theirs.keys()):
         our, their, before = ours.get(path), theirs.get(path), base.get(path)
         if their in (our, before):
@@ -48,45 +41,31 @@ def merge_trees(base: Tree, ours: Tree, theirs: Tree) -> Merged:
         if our == before or our is None:
             merged.changes[path] = their
         elif their is not None:
-            kept, other = max(our, their), min(our, their)
-            merged.conflicts.append(Conflict(path, kept, other))
-            if kept == their:
-                merged.changes[path] = their
+            merged.conflicts[path] = min(our, their)
+            merged.changes[path] = max(our, their)
     return merged
 
 
-def apply_changes(tree: Tree, changes: Mapping[str, str | None]) -> dict[str, str]:
+def apply_changes(tree: Tree, changes: Mapping[str, str | None]) -> Tree:
     """Return a tree with changes applied."""
-    result = dict(tree)
-    for path, name in changes.items():
-        if name is None:
-            result.pop(path, None)
-        else:
-            result[path] = name
-    return result
+    return {path: name for path, name in {**tree, **changes}.items() if name}
 
 
 def copy_of(path: str, name: str, data: bytes) -> tuple[str, bytes]:
     """Return path and content of the copy that keeps the other version of a conflict.
 
-    Its id is derived from what it copies, so all computers choose the same one.
+    Its id is derived from what it copies, so all computers choose the same one. The letter at its
+    beginning keeps YAML from reading it as a number.
 
     Args:
         path: the path that both sides changed.
         name: the object name of the version to keep.
         data: its content.
     """
-    memory_id = next(
-        digest
-        for attempt in count()
-        if (digest := _short_hash(f"{path}\0{name}\0{attempt}")) and re.search("[acdf]", digest)
-    )
+    text = f"{path}\0{name}".encode("utf-8", "surrogateescape")
+    memory_id = f"c{hashlib.sha256(text).hexdigest()[:7]}"
     stem = path.removesuffix(".md").rpartition("_")[0] or path.removesuffix(".md")
     return f"{stem}_{memory_id}.md", _ID_LINE.sub(rb"\g<1> " + memory_id.encode(), data, count=1)
-
-
-def _short_hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:8]
 
 
 # The value of `id` in the frontmatter.
@@ -95,9 +74,7 @@ _ID_LINE = re.compile(rb"\A((?:\xef\xbb\xbf)?---[^\n]*\n(?:(?!---)[^\n]*\n)*?id[
 
 def is_memory_path(path: str) -> bool:
     """Return whether a path of a tree may be a memory: `files/*.md`, not hidden."""
-    directory, _, name = path.partition("/")
-    is_plain = not set(name) & set('/\\:*?"<>|\n')
-    return directory == "files" and is_plain and name.endswith(".md") and name[0] != "."
+    return bool(_MEMORY_PATH.fullmatch(path))
 
 
 def memory_id_of(path: str) -> str:

@@ -1,7 +1,7 @@
 """The person's own git beside ours: what it does to the files is no wish to edit or forget.
 
-A checkout, a rebase or a stash takes files off the disk and puts others there. Git writes its index
-whenever it does, so an index that has changed says enough.
+A checkout, a rebase or a stash removes files from the disk and writes others. Git writes its index
+whenever it does so. That is how such changes are recognised.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from aiaml_server.files import read_regular
 from aiaml_server.git import Git, GitFailed
 from aiaml_server.sync.repository import person_repository
 
+NO_INDEX = -1
 _LOCK_SECONDS = 60.0  # no git changes files for longer
 
 
@@ -25,42 +26,36 @@ class PersonGit:
 
     def __init__(self, base: Path) -> None:
         found = person_repository(base)
-        self._git_directory = _follow(found) if found else None
+        self._directory = _follow(found) if found else None
 
-    def index_state(self) -> str:
-        """Return what changes whenever their git may have changed files; empty without one."""
-        if not self._git_directory:
-            return ""
+    def index_time(self) -> int:
+        """Return when git last wrote its index, in nanoseconds since 1970.
+
+        It is 0 where there is no repository, and `NO_INDEX` where it has no index.
+        """
+        if not self._directory:
+            return 0
         try:
-            status = (self._git_directory / "index").stat()
+            return (self._directory / "index").stat().st_mtime_ns
         except OSError:
-            return "no index"
-        return f"{status.st_mtime_ns} {status.st_size}"
-
-    def changed_at(self) -> int:
-        """Return when it last changed its index, in nanoseconds since 1970."""
-        with suppress(OSError, TypeError):
-            assert self._git_directory  # noqa: S101
-            return (self._git_directory / "index").stat().st_mtime_ns
-        return time.time_ns()
+            return NO_INDEX
 
     def is_working(self) -> bool:
-        """Return whether their git may be changing files right now."""
-        if not self._git_directory:
-            return False
-        with suppress(OSError):
-            started = (self._git_directory / "index.lock").stat().st_mtime
-            return time.time() - started < _LOCK_SECONDS
+        """Return whether git may be changing files right now."""
+        if self._directory:
+            with suppress(OSError):
+                started = (self._directory / "index.lock").stat().st_mtime
+                return time.time() - started < _LOCK_SECONDS
         return False
 
     def unmerged(self) -> set[str]:
-        """Return the names of files in which a merge of theirs left both sides."""
-        if not self._git_directory or not (self._git_directory / "index").exists():
+        """Return the names of files in which a merge has left both sides."""
+        if not self._directory or self.index_time() == NO_INDEX:
             return set()
-        git = Git(self._git_directory, {"GIT_DIR": str(self._git_directory)})
+        git = Git(self._directory, {"GIT_DIR": str(self._directory)})
         try:
             output = git.run("ls-files", "--unmerged", "-z")
-        except GitFailed:  # their repository is damaged, which is not our problem
+        except GitFailed:  # the person's repository is damaged, which does not concern sync
             return set()
         return {line.rpartition("/")[2] for line in os.fsdecode(output).split("\0")[:-1]}
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import unquote
 
-from aiaml_server.errors import InvalidSetting
+from aiaml_server.errors import AiamlError, InvalidSetting
 from aiaml_server.files import check_own, read_own, replace_atomic
 from aiaml_server.git import Git, GitFailed
 from aiaml_server.identity import is_trusted
@@ -15,7 +14,7 @@ from aiaml_server.settings import Settings, remote_problem
 from aiaml_server.sync.merge import is_memory_path
 from aiaml_server.sync.purge import PURGE_FILE
 from aiaml_server.sync.repository import FETCHED, MAIN, ORIGIN, Repository, locate, open_repository
-from aiaml_server.sync.status import Problem, SyncError
+from aiaml_server.sync.status import Problem, SyncError, problem_of
 
 LOGIN = "login"
 CALL_SECONDS = 120.0
@@ -25,7 +24,7 @@ _MAX_BYTES = 1024 * 1024
 _URL = re.compile(r'(?m)^\turl = "?(.*?)"?$')
 # What a host's web page puts into a new repository. It stays in git and is never written to disk.
 _HARMLESS = re.compile(r"\.gitignore|\.gitattributes|README(\.\w+)?|LICENSE(\.\w+)?", re.IGNORECASE)
-_OUTRUN = (
+_REJECTED = (
     "fetch first|non-fast-forward|failed to update ref|cannot lock ref|incorrect old value"
     "|failed to lock|stale info|already exists"
 )
@@ -40,15 +39,8 @@ _CREDENTIAL_HELPER = (
 )
 
 
-class Outrun(Exception):  # noqa: N818
+class PushRejected(Exception):  # noqa: N818
     """Another computer has pushed first. What it pushed is to be fetched and merged."""
-
-
-class Login(NamedTuple):
-    """The user and password in an address; empty strings for none."""
-
-    user: str = ""
-    password: str = ""
 
 
 class Remote:
@@ -62,13 +54,13 @@ class Remote:
             address: where the remote is; a password in it is used and not stored.
         """
         self._repository = repository
-        self.address, login = split_login(address)
-        if not login.password:
-            login = Login(*repository.read_note(LOGIN).decode().split("\n")[:2])
-        if login.password:
+        self.address, user, password = split_login(address)
+        if not password:
+            user, _, password = repository.read_note(LOGIN).decode().partition("\n")
+        if password:
             repository.git.variables |= {
-                "AIAML_GIT_USER": login.user,
-                "AIAML_GIT_PASSWORD": login.password,
+                "AIAML_GIT_USER": user,
+                "AIAML_GIT_PASSWORD": password,
                 "GIT_CONFIG_COUNT": "2",
                 "GIT_CONFIG_KEY_0": "credential.helper",
                 "GIT_CONFIG_VALUE_0": "",
@@ -86,31 +78,30 @@ class Remote:
             GitFailed: the remote cannot be reached or read.
             SyncError: it holds something other than memories.
         """
-        known = self._repository.resolve(ORIGIN)[0]
+        known = self._repository.resolve(ORIGIN)
         self.download(CALL_SECONDS if known else FIRST_CALL_SECONDS)
-        theirs = self._repository.resolve(FETCHED)[0]
-        if theirs != known:
-            self._check_contents(theirs)
-            self._repository.point(ORIGIN, theirs)
-        return theirs
+        fetched = self._repository.resolve(FETCHED)
+        if fetched != known:
+            self._check_contents(fetched)
+            self._repository.point(ORIGIN, fetched)
+        return fetched
 
     def download(self, seconds: float = CALL_SECONDS) -> None:
         """Fetch the branch main without looking at what came."""
-        words = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", "origin")
+        options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", "origin")
         try:
-            self._repository.git.run("fetch", *words, f"+{MAIN}:{FETCHED}", seconds=seconds)
+            self._repository.git.run("fetch", *options, f"+{MAIN}:{FETCHED}", seconds=seconds)
         except GitFailed as error:
             if "couldn't find remote ref" not in error.output.lower():
                 raise
-            self._check_no_branches()
+            if branches := re.findall(r"refs/heads/(\S+)", self.list_branches(seconds)):
+                raise _not_empty(f"the branch {branches[0]}") from error
             self._repository.point(FETCHED, "")
 
-    def _check_no_branches(self) -> None:
-        output = self._repository.git.run(
-            "ls-remote", "--heads", "origin", seconds=CALL_SECONDS
-        ).decode("utf-8", "replace")
-        if branches := re.findall(r"refs/heads/(\S+)", output):
-            raise _not_empty(f"the branch {branches[0]}")
+    def list_branches(self, seconds: float = _TRY_SECONDS) -> str:
+        """Return what git prints of the remote's branches; empty if there are none."""
+        output = self._repository.git.run("ls-remote", "--heads", "origin", seconds=seconds)
+        return output.decode("utf-8", "replace")
 
     def _check_contents(self, commit: str) -> None:
         for mode, _, path in self._repository.entries(commit):
@@ -127,22 +118,22 @@ class Remote:
             replaced: the remote's commit, if the history of `commit` does not hold it.
 
         Raises:
-            Outrun: another computer was faster.
+            PushRejected: another computer was faster.
             GitFailed: the remote cannot be reached, or refuses.
         """
-        words = ["--porcelain", "--no-verify"]
+        options = ["--porcelain", "--no-verify"]
         if replaced:
-            words.append(f"--force-with-lease={MAIN}:{replaced}")
+            options.append(f"--force-with-lease={MAIN}:{replaced}")
         if is_local(self.address):
-            words.append(f"--receive-pack={_LOCAL_RECEIVE_PACK}")
+            options.append(f"--receive-pack={_LOCAL_RECEIVE_PACK}")
         try:
             self._repository.git.run(
-                "push", *words, "origin", f"{commit}:{MAIN}", seconds=FIRST_CALL_SECONDS
+                "push", *options, "origin", f"{commit}:{MAIN}", seconds=FIRST_CALL_SECONDS
             )
         except GitFailed as error:
-            is_late = "stale info" if replaced else _OUTRUN
+            is_late = "stale info" if replaced else _REJECTED
             if re.search(is_late, error.output):
-                raise Outrun from error
+                raise PushRejected from error
             raise
         self._repository.point(ORIGIN, commit)
 
@@ -153,14 +144,14 @@ def _not_empty(what: str) -> SyncError:
     return SyncError(Problem("not-empty", sentence, remedy))
 
 
-def split_login(address: str) -> tuple[str, Login]:
-    """Split an address into one without a password and the login that it holds."""
+def split_login(address: str) -> tuple[str, str, str]:
+    """Split an address into one without a password, the user and the password; "" for none."""
     found = re.fullmatch(r"(\w+://)([^/@:]*):([^/@]*)@(.*)", address)
     if not found:
-        return address, Login()
+        return address, "", ""
     scheme, user, password, rest = found.groups()
     kept_user = f"{user}@" if scheme.lower() == "ssh://" else ""
-    return f"{scheme}{kept_user}{rest}", Login(unquote(user), unquote(password))
+    return f"{scheme}{kept_user}{rest}", unquote(user), unquote(password)
 
 
 def is_local(address: str) -> bool:
@@ -184,10 +175,7 @@ def remote_in_use(settings: Settings) -> str:
     """
     if settings.remote:
         return settings.remote
-    directory = locate(settings.base)
-    if directory.is_dir() and is_trusted(settings.base):
-        return configured_address(directory)
-    return ""
+    return configured_address(locate(settings.base)) if is_trusted(settings.base) else ""
 
 
 def try_remote(settings: Settings) -> bool:
@@ -197,44 +185,42 @@ def try_remote(settings: Settings) -> bool:
         GitFailed: it cannot be reached.
     """
     repository = Repository(settings.base)
-    if not repository.exists:
-        address = split_login(remote_in_use(settings))[0]
-        git = Git(settings.base.parent)
-        return bool(git.run("ls-remote", "--heads", address, seconds=_TRY_SECONDS))
-    Remote(repository, remote_in_use(settings))
-    return bool(repository.git.run("ls-remote", "--heads", "origin", seconds=_TRY_SECONDS))
-
-
-def set_remote(base: Path, address: str) -> None:
-    """Store the remote of a memory directory. A password is kept in a file for the owner alone.
-
-    Raises:
-        InvalidSetting: the address cannot be used.
-    """
-    if reason := remote_problem(address):
-        raise InvalidSetting("the remote's address", reason)
-    repository = open_repository(base, create=True)
-    clean, login = split_login(address)
-    replace_atomic(repository.notes / LOGIN, f"{login.user}\n{login.password}".encode())
-    Remote(repository, clean)
+    address = remote_in_use(settings)
+    if repository.exists:
+        return bool(Remote(repository, address).list_branches())
+    git = Git(settings.base.parent)
+    return bool(git.run("ls-remote", "--heads", split_login(address)[0], seconds=_TRY_SECONDS))
 
 
 def setup_remote(base: Path, address: str) -> int:
     """Try a remote, check that it holds memories or nothing, and store it.
 
+    A password in the address is kept in a file for the owner alone. After a failure the remote is
+    the same as before.
+
     Returns:
         How many memories it has.
 
     Raises:
-        GitFailed: it cannot be reached.
-        SyncError: it holds something other than memories.
+        InvalidSetting: the address cannot be used.
+        SyncError: it cannot be reached, or it holds something other than memories.
     """
+    if reason := remote_problem(address):
+        raise InvalidSetting("the remote's address", reason)
     repository = open_repository(base, create=True)
     before = configured_address(repository.directory)
-    set_remote(base, address)
+    login_before = repository.read_note(LOGIN)
+    clean, user, password = split_login(address)
+    note = repository.notes / LOGIN
     try:
-        theirs = Remote(repository, address).fetch()
-    except BaseException:
-        set_remote(base, before)
+        replace_atomic(note, f"{user}\n{password}".encode())
+        fetched = Remote(repository, clean).fetch()
+    except BaseException as error:
+        replace_atomic(note, login_before)
+        Remote(repository, before)
+        if before and isinstance(error, AiamlError):
+            problem = problem_of(error)
+            remedy = f"{problem.remedy} The remote is still {before}."
+            raise SyncError(problem._replace(remedy=remedy)) from error
         raise
-    return sum(map(is_memory_path, repository.tree(theirs)))
+    return sum(map(is_memory_path, repository.tree(fetched)))

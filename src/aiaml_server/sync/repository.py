@@ -11,16 +11,17 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import NamedTuple
 
-from aiaml_server.errors import LockTimeout, MalformedFile
-from aiaml_server.files import make_directory, open_private, read_regular, replace_atomic
+from aiaml_server.errors import LockTimeout, MalformedFile, NoStateDirectory
+from aiaml_server.files import make_directory, open_own, read_regular, replace_atomic
 from aiaml_server.git import Git, GitFailed
-from aiaml_server.identity import base_id, is_trusted, is_trusted_base, trust
+from aiaml_server.identity import is_trusted, is_trusted_base, trust
 from aiaml_server.storage.store import MAX_FILE
-from aiaml_server.sync.merge import Tree, apply_changes, merge_trees
+from aiaml_server.sync.merge import Tree, apply_changes, memory_id_of, merge_trees
 from aiaml_server.sync.status import Problem, SyncError, check_git_version
 
 MAIN = "refs/heads/main"
@@ -34,9 +35,17 @@ UNTRUSTED = Problem(
     "this memory directory has a history that was not made here",
     "If it is yours, run `aiaml trust` with the directory. Nothing is sent until then.",
 )
+_NO_STATE = Problem(
+    "no-state",
+    "it cannot be recorded that this memory directory is yours: ",
+    "Let HOME or XDG_STATE_HOME name a directory that you can write to, or list the memory "
+    "directory in AIAML_SAFE_DIRECTORIES.",
+)
 _DRAFT = ".aiaml-git-"  # begins the name of a repository that is being made
 _POLL_SECONDS = 0.05
+_LONG_SECONDS = 3600.0
 _MAX_PACKS = 30
+_TREES = 8  # are kept in memory
 _CONFIG = """\
 [core]
 	repositoryformatversion = 0
@@ -66,18 +75,6 @@ class NewCommit(NamedTuple):
     changes: Sequence[Change]
 
 
-class LogRow(NamedTuple):
-    """What one commit did to one file: its object names before and after; empty for no file."""
-
-    commit: str
-    seconds: int
-    author: str
-    subject: str
-    path: str
-    before: str
-    after: str
-
-
 class Repository:
     """The repository of one memory directory, used by one thread under the sync lock.
 
@@ -86,15 +83,15 @@ class Repository:
         directory: the git directory.
         notes: the directory of our own notes in it.
         git: runs git there.
+        tree: maps the paths of all regular files in a commit to their object names.
     """
 
     def __init__(self, base: Path) -> None:
         self.base = base
         self.directory = locate(base)
         self.notes = self.directory / NOTES
-        variables = {"GIT_DIR": str(self.directory), "GIT_LITERAL_PATHSPECS": "1"}
-        self.git = Git(base, variables)
-        self._trees: dict[str, Tree] = {}
+        self.git = Git(base, {"GIT_DIR": str(self.directory), "GIT_LITERAL_PATHSPECS": "1"})
+        self.tree = lru_cache(_TREES)(self._read_tree)
 
     @property
     def exists(self) -> bool:
@@ -131,29 +128,23 @@ class Repository:
         Raises:
             LockTimeout: it still works.
         """
-        if sys.platform == "win32":
-            yield
-            return
-        import fcntl  # noqa: PLC0415 (not on Windows)
+        path = self.notes / "running.lock"
+        import portalocker  # noqa: PLC0415 (25 ms, which a command that only reads does not need)
 
-        with open(self.notes / "running.lock", "w", opener=open_private) as stream:
-            deadline = time.monotonic() + seconds
-            while True:
-                try:
-                    fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError as error:
-                    if time.monotonic() >= deadline:
-                        raise LockTimeout("a git command of a killed process works") from error
-                    time.sleep(_POLL_SECONDS)
-            self.git.inherited = (stream.fileno(),)
-            for path in [
+        try:
+            stream = portalocker.Lock(path, timeout=seconds, check_interval=_POLL_SECONDS).acquire()
+        except portalocker.LockException as error:
+            raise LockTimeout("a git command of a killed process works") from error
+        with stream:
+            if sys.platform != "win32":
+                self.git.inherited = (stream.fileno(),)
+            leftovers = (
                 *self.directory.glob("*.lock"),
                 *(self.directory / "refs").rglob("*.lock"),
-            ]:
-                path.unlink(missing_ok=True)
-            for path in self.directory.glob("fast_import_crash_*"):
-                path.unlink(missing_ok=True)
+                *self.directory.glob("fast_import_crash_*"),
+            )
+            for leftover in leftovers:
+                leftover.unlink(missing_ok=True)
             try:
                 yield
             finally:
@@ -161,23 +152,13 @@ class Repository:
 
     # --- reading --------------------------------------------------------------------------------
 
-    def resolve(self, *refs: str) -> list[str]:
-        """Return the commits of refs, an empty string for each that does not exist."""
-        lines = self.git.run("for-each-ref", "--format=%(refname) %(objectname)", *refs).decode()
-        found = dict(line.split(" ", 1) for line in lines.splitlines())
-        return [found.get(ref, "") for ref in refs]
+    def resolve(self, ref: str) -> str:
+        """Return the commit of a ref; an empty string where there is none."""
+        return self.git.run("for-each-ref", "--format=%(objectname)", ref).decode().strip()
 
-    def head(self) -> str:
-        """Return the newest commit; an empty string where there is none."""
-        return self.resolve(MAIN)[0]
-
-    def tree(self, commit: str) -> Tree:
-        """Map the paths of all regular files in a commit to their object names."""
-        if commit not in self._trees:
-            entries = self.entries(commit)
-            found = {path: name for mode, name, path in entries if mode.startswith("100")}
-            self._trees = {**dict(list(self._trees.items())[-3:]), commit: found}
-        return self._trees[commit]
+    def _read_tree(self, commit: str) -> Tree:
+        entries = self.entries(commit)
+        return {path: name for mode, name, path in entries if mode.startswith("100")}
 
     def entries(self, commit: str) -> Iterator[tuple[str, str, str]]:
         """Yield mode, object name and path of everything in a commit."""
@@ -188,9 +169,12 @@ class Repository:
                 mode, _, name = about.split(" ")
                 yield mode, name, path
 
-    def blobs(self, names: Iterable[str]) -> dict[str, bytes]:
-        """Return the content of objects, without those larger than a memory may be."""
-        wanted = "".join(f"{name}\n" for name in dict.fromkeys(names))
+    def blobs(self, names: Iterable[str | None]) -> dict[str, bytes]:
+        """Return the content of objects, without those larger than a memory may be.
+
+        Empty names are ignored.
+        """
+        wanted = "".join(f"{name}\n" for name in dict.fromkeys(names) if name)
         found: dict[str, bytes] = {}
         output = self.git.run("cat-file", "--batch", stdin=wanted.encode()) if wanted else b""
         start = 0
@@ -201,26 +185,6 @@ class Repository:
             if int(size) <= MAX_FILE:
                 found[name] = output[end + 1 : start - 1]
         return found
-
-    def log(self, commit: str, *words: str) -> Iterator[LogRow]:
-        """Yield what each commit in the history of one did to each file, newest first.
-
-        Of a merge that is what it did other than both of its parents.
-        """
-        options = ("-c", "--raw", "--no-abbrev", "--no-renames", "-z", "--date-order")
-        form = "--format=%x01%H%x00%ct%x00%an%x00%s%x00"
-        output = os.fsdecode(self.git.run("log", *options, form, commit, *words))
-        for text in output.split("\x01")[1:]:
-            commit, seconds, author, subject, *fields = text.split("\0")
-            rows = [field.lstrip("\n") for field in fields if field]
-            for about, path in zip(rows[::2], rows[1::2], strict=False):
-                parents = len(about) - len(about.lstrip(":"))
-                names = [name.strip("0") and name for name in about.split(" ")[parents + 1 : -1]]
-                yield LogRow(commit, int(seconds), author, subject, path, names[0], names[-1])
-
-    def versions(self, commit: str) -> set[tuple[str, str]]:
-        """Return path and object name of every version of a file in the history of a commit."""
-        return {(row.path, row.after) for row in self.log(commit) if row.after}
 
     def is_ancestor(self, commit: str, of: str) -> bool:
         """Return whether the history of one commit holds another."""
@@ -266,17 +230,21 @@ class Repository:
         """
         author = self.author()
         now = f"{int(time.time())} {time.strftime('%z')}"
+        parents = (f"from {parent}\n" if parent else "") + (f"merge {merged}\n" if merged else "")
         parts = []
-        for number, commit in enumerate(commits):
+        for commit in commits:
             message = os.fsencode(commit.message)
             parts.append(f"commit {ref}\nmark :1\ncommitter {author} {now}\n".encode())
-            parts.append(b"data %d\n%s\n" % (len(message), message))
-            if not number:
-                parts.append(f"from {parent}\n".encode() if parent else b"")
-                parts.append(f"merge {merged}\n".encode() if merged else b"")
+            parts.append(b"data %d\n%s\n%s" % (len(message), message, parents.encode()))
             parts += [_stream_change(change) for change in commit.changes]
+            parents = ""
         stream = b"".join(parts) + b"get-mark :1\ndone\n"
-        output = self.git.run("fast-import", "--quiet", "--force", "--done", stdin=stream)
+        return self.import_stream(stream)
+
+    def import_stream(self, stream: bytes) -> str:
+        """Run `git fast-import`; return the commit that the stream asks for."""
+        options = ("--quiet", "--force", "--done")
+        output = self.git.run("fast-import", *options, stdin=stream, seconds=_LONG_SECONDS)
         return output.decode().strip()
 
     def point(self, ref: str, commit: str) -> None:
@@ -287,7 +255,7 @@ class Repository:
         """Pack what has gathered, so that the repository stays small."""
         packs = list((self.directory / "objects" / "pack").glob("*.pack"))
         if len(packs) > _MAX_PACKS:
-            self.git.run("repack", "-a", "-d", "--quiet", seconds=3600)
+            self.git.run("repack", "-a", "-d", "--quiet", seconds=_LONG_SECONDS)
 
     def set_aside_if_damaged(self) -> bool:
         """Move a damaged repository away, as after a power cut; return whether it was.
@@ -295,14 +263,13 @@ class Repository:
         The new one is filled from the files and the remote.
         """
         try:
-            self.git.run("fsck", "--connectivity-only", "--no-dangling", seconds=3600)
+            self.git.run("fsck", "--connectivity-only", "--no-dangling", seconds=_LONG_SECONDS)
         except GitFailed:
             kept = {name: self.read_note(name) for name in _KEPT_NOTES}
             self._move_aside()
             self.create()
             for name, data in kept.items():
                 replace_atomic(self.notes / name, data, 0o600)
-            self._trees.clear()
             return True
         return False
 
@@ -318,6 +285,16 @@ class Repository:
             return read_regular(str(self.notes / name), 256 * 1024 * 1024)
         except (OSError, MalformedFile):
             return b""
+
+    def read_paths(self, name: str) -> set[str]:
+        """Return the paths in one of our notes."""
+        return set(os.fsdecode(self.read_note(name)).split("\0")) - {""}
+
+    def append_paths(self, name: str, file_names: Iterable[str]) -> None:
+        """Add the paths of memory files to one of our notes."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        with os.fdopen(open_own(self.notes / name, flags), "ab") as note:
+            note.write(b"".join(os.fsencode(f"files/{each}") + b"\0" for each in file_names))
 
 
 def open_repository(base: Path, *, remote: str = "", create: bool = False) -> Repository:
@@ -341,39 +318,35 @@ def open_repository(base: Path, *, remote: str = "", create: bool = False) -> Re
     elif create:
         make_directory(base)
         check_git_version(repository.git.run("version").decode())
-        if not base_id(base):  # its `.git` is the person's own
-            trust(base)
+        try:
+            if not is_trusted_base(base, remote):  # its `.git` is the person's own
+                trust(base)
+        except (OSError, NoStateDirectory) as error:
+            raise SyncError(_NO_STATE._replace(sentence=_NO_STATE.sentence + str(error))) from error
         repository.create()
     return repository
 
 
 def locate(base: Path) -> Path:
     """Return where the repository of a memory directory is, or is to be made."""
-    usual, beside = base / ".git", base / ".aiaml.git"
-    if beside.is_dir() or not _is_ours_or_free(usual) or person_repository(base):
-        return beside
-    return usual
-
-
-def _is_ours_or_free(directory: Path) -> bool:
-    return not os.path.lexists(directory) or (directory / NOTES).is_dir()
+    beside = base / ".aiaml.git"
+    return beside if beside.is_dir() or person_repository(base) else base / ".git"
 
 
 def person_repository(base: Path) -> Path | None:
     """Return the `.git` of the person's own repository that the base is in; None without one."""
-    resolved = base.resolve()
-    for parent in (resolved, *resolved.parents):
+    for parent in (base.resolve() / "files").parents:
         found = parent / ".git"
         if os.path.lexists(found) and not (found / NOTES).is_dir():
             return found
     return None
 
 
-def commit_message(action: str, path: str) -> str:
-    """Return the message of a commit about one memory, such as "Add memory ID (FILE)"."""
-    name = path.removeprefix("files/")
-    memory_id = name.removesuffix(".md").rpartition("_")[2]
-    return f"{action} memory {memory_id} ({name})"
+def memory_commit(action: str, change: Change, trailer: str = "") -> NewCommit:
+    """Return a commit about one memory, with a message such as "Add memory ID (FILE)"."""
+    name = change.path.removeprefix("files/")
+    message = f"{action} memory {memory_id_of(name)} ({name})"
+    return NewCommit(f"{message}\n\n{trailer}\n" if trailer else message, [change])
 
 
 def changes_between(before: Tree, after: Tree) -> Mapping[str, str | None]:
@@ -383,10 +356,9 @@ def changes_between(before: Tree, after: Tree) -> Mapping[str, str | None]:
 
 
 def _stream_change(change: Change) -> bytes:
-    path = os.fsencode(change.path).replace(b"\\", b"\\\\").replace(b'"', b'\\"')
-    quoted = b'"%s"' % path.replace(b"\n", b"\\n")
+    path = os.fsencode(change.path)  # what we commit has no line break and no quotation mark
     if change.data is not None:
-        return b"M 100644 inline %s\ndata %d\n%s\n" % (quoted, len(change.data), change.data)
+        return b"M 100644 inline %s\ndata %d\n%s\n" % (path, len(change.data), change.data)
     if change.name is not None:
-        return b"M 100644 %s %s\n" % (change.name.encode(), quoted)
-    return b"D %s\n" % quoted
+        return b"M 100644 %s %s\n" % (change.name.encode(), path)
+    return b"D %s\n" % path

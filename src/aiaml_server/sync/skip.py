@@ -7,17 +7,17 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from aiaml_server.errors import MalformedFile
-from aiaml_server.files import read_regular, replace_atomic
+from aiaml_server.files import read_regular
 from aiaml_server.format.memory import parse
 from aiaml_server.format.secrets import reason_to_skip
 from aiaml_server.git import Git, GitFailed
 from aiaml_server.sync.merge import is_memory_path
-from aiaml_server.sync.purge import PurgeList
+from aiaml_server.sync.purge import is_purged
 from aiaml_server.sync.repository import Repository, open_repository
 from aiaml_server.sync.status import KEPT_LOCAL, Problem, SyncError
 
 KEEP_LOCAL = ".keep-local"
-RELEASED = "released"
+_RELEASED = "released"
 NEVER_SENT = ("secret", KEPT_LOCAL, "forgotten-everywhere")
 """The kinds of reasons for which unsent commits are made anew."""
 _MAX_BYTES = 4 * 1024 * 1024
@@ -38,20 +38,40 @@ _CORRECT = "Correct the file in an editor, or move it away."
 class SkipRules:
     """Say of each file why it must not be committed, as the person's choices were when made."""
 
-    def __init__(self, repository: Repository, purged: PurgeList, *, check_secrets: bool) -> None:
+    def __init__(
+        self, repository: Repository, purged: frozenset[str], *, check_secrets: bool
+    ) -> None:
         self._repository = repository
         self._purged = purged
         self._check_secrets = check_secrets
-        self._released = set(os.fsdecode(repository.read_note(RELEASED)).split("\0"))
-        self._exclusions = exclusions(repository.base)
+        self._released = repository.read_paths(_RELEASED)
+        self._has_exclusions = _has_exclusions(repository.base)
         self._excluded: dict[str, bool] = {}
 
     def prepare(self, paths: Iterable[str]) -> None:
         """Ask git once which of these paths are excluded."""
         unknown = [path for path in paths if path not in self._excluded]
-        if self._exclusions and unknown:
-            found = excluded_paths(self._repository, unknown)
-            self._excluded |= {path: path in found for path in unknown}
+        if not (self._has_exclusions and unknown):
+            return
+        repository = self._repository
+        variables = {
+            "GIT_DIR": str(repository.directory),
+            "GIT_WORK_TREE": str(repository.notes),  # an empty one
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": "core.excludesFile",
+            "GIT_CONFIG_VALUE_0": str(repository.base / KEEP_LOCAL),
+        }
+        text = os.fsencode("\0".join(unknown))
+        found = []
+        try:
+            output = Git(repository.notes, variables).run(
+                "check-ignore", "--no-index", "-z", "--stdin", stdin=text
+            )
+            found = os.fsdecode(output).split("\0")
+        except GitFailed as error:
+            if error.exit_code != 1:  # which means that none is excluded
+                raise
+        self._excluded |= {path: path in found for path in unknown}
 
     def reason(self, path: str, name: str, data: bytes) -> Problem | None:
         """Return why a file must not be committed; None if it may.
@@ -61,7 +81,7 @@ class SkipRules:
             name: the object name of its content.
             data: its content.
         """
-        if self._purged.has(path, name):
+        if is_purged(self._purged, path) or is_purged(self._purged, name):
             return _FORGOTTEN
         self.prepare([path])
         if self._excluded.get(path):
@@ -78,45 +98,22 @@ class SkipRules:
         return None
 
 
-def exclusions(base: Path) -> bytes:
-    """Return the rules in `.keep-local`; empty where there is no such file.
+def _has_exclusions(base: Path) -> bool:
+    """Return whether `.keep-local` has rules.
 
     Raises:
         SyncError: it cannot be read, so nobody can say what must stay here.
     """
     try:
-        return read_regular(str(base / KEEP_LOCAL), _MAX_BYTES)
+        return bool(read_regular(str(base / KEEP_LOCAL), _MAX_BYTES))
     except (FileNotFoundError, NotADirectoryError):
-        return b""
+        return False
     except (OSError, MalformedFile) as error:
         sentence = f"{base / KEEP_LOCAL} cannot be read: {error}"
         remedy = "Put the file back. Nothing is committed meanwhile, as it may name memories."
         raise SyncError(Problem("unreadable", sentence, remedy)) from error
 
 
-def excluded_paths(repository: Repository, paths: Sequence[str]) -> set[str]:
-    """Return the paths that `.keep-local` excludes; our notes serve as an empty work tree."""
-    variables = {
-        "GIT_DIR": str(repository.directory),
-        "GIT_WORK_TREE": str(repository.notes),
-        "GIT_CONFIG_COUNT": "1",
-        "GIT_CONFIG_KEY_0": "core.excludesFile",
-        "GIT_CONFIG_VALUE_0": str(repository.base / KEEP_LOCAL),
-    }
-    text = b"".join(os.fsencode(path) + b"\0" for path in paths)
-    git = Git(repository.notes, variables)
-    try:
-        output = git.run("check-ignore", "--no-index", "-z", "--stdin", stdin=text)
-    except GitFailed as error:
-        if error.exit_code != 1:
-            raise
-        return set()
-    return set(os.fsdecode(output).split("\0")[:-1])
-
-
 def release_secret(base: Path, names: Sequence[str]) -> None:
     """Let memory files be committed although they look as if they held a secret."""
-    repository = open_repository(base, create=True)
-    text = repository.read_note(RELEASED)
-    text += b"".join(os.fsencode(f"files/{name}") + b"\0" for name in names)
-    replace_atomic(repository.notes / RELEASED, text)
+    open_repository(base, create=True).append_paths(_RELEASED, names)

@@ -6,7 +6,7 @@ import errno
 import json
 import re
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,16 +15,27 @@ from aiaml_server.errors import (
     GitMissing,
     InvalidSetting,
     LockTimeout,
-    StoreError,
     UnsafePath,
 )
 from aiaml_server.files import read_own, replace_atomic
-from aiaml_server.git import NETWORK_COMMANDS, TIMED_OUT, GitFailed
+from aiaml_server.git import NETWORK_COMMANDS, GitFailed
 from aiaml_server.timestamps import format_timestamp, now_micros
 
 STATUS_FILE = ".sync-status.json"
 _MAX_BYTES = 16 * 1024 * 1024
 KEPT_LOCAL = "kept-local"
+LOCAL_KINDS = {
+    "no-git",
+    "old-git",
+    "git",
+    "locked",
+    "disk-full",
+    "untrusted",
+    "no-state",
+    "unreadable",
+    "other",
+}
+"""The kinds of problems that a cycle without the remote would have as well."""
 
 
 class Problem(NamedTuple):
@@ -84,9 +95,7 @@ class Status:
     def read(cls, base: Path) -> Status:
         """Return what the last cycle wrote; an empty status where there is none."""
         try:
-            values = json.loads(read_own(base / STATUS_FILE, _MAX_BYTES))
-            known = {each.name for each in fields(cls)}
-            status = cls(**{name: value for name, value in values.items() if name in known})
+            status = cls(**json.loads(read_own(base / STATUS_FILE, _MAX_BYTES)))
             status.problem = Problem(*status.problem) if status.problem else None
             status.skipped = {name: Problem(*why) for name, why in status.skipped.items()}
             status.conflicts = [(kept, copy) for kept, copy in status.conflicts]
@@ -140,6 +149,7 @@ class Counts:
 # --- what errors mean -----------------------------------------------------------------------------
 
 _NEEDED = "2.33"
+_NEEDED_VERSION = (2, 33)
 _RETRIED = "Sync tries again by itself."
 _LOCAL_SAFE = "Memories are safe on this computer meanwhile."
 
@@ -238,24 +248,22 @@ _CAUSES = (
 )
 
 
-_OF_TYPES: dict[type[Exception], Problem] = {
+_TYPES: dict[type[Exception], Problem] = {
     GitMissing: Problem("no-git", "git is not installed", f"Install git {_NEEDED} or newer."),
     LockTimeout: Problem("locked", "another process is syncing this directory", _RETRIED),
 }
-_DISK_FULL = Problem("disk-full", "the disk is full", "Make room. Nothing is lost.")
 
 
 def problem_of(error: Exception) -> Problem:
     """Return what an error of sync, git or the system means."""
-    cause = error.cause if isinstance(error, StoreError) else error
     if isinstance(error, SyncError):
         return error.problem
     if isinstance(error, GitFailed):
         return _git_problem(error)
-    if type(error) in _OF_TYPES:
-        return _OF_TYPES[type(error)]
-    if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
-        return _DISK_FULL
+    if problem := _TYPES.get(type(error)):
+        return problem
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return Problem("disk-full", "the disk is full", "Make room. Nothing is lost.")
     if isinstance(error, (InvalidSetting, UnsafePath)):
         return Problem("setting", str(error), "Correct that. Nothing is sent meanwhile.")
     return Problem("other", str(error), f"Run `aiaml sync` to try again. {_LOCAL_SAFE}")
@@ -266,18 +274,15 @@ def _git_problem(error: GitFailed) -> Problem:
     for cause in _CAUSES:
         if (not cause.commands or error.command in cause.commands) and re.search(cause.words, text):
             return Problem(cause.kind, cause.sentence + _quoted(error), cause.remedy)
-    if error.exit_code == TIMED_OUT:
-        return Problem("timeout", f"git {error.command} took too long", _RETRIED)
     sentence = f"git {error.command} failed{_quoted(error)}"
     return Problem("git", sentence, f"Run `aiaml sync` to try again. {_LOCAL_SAFE}")
 
 
 def _quoted(error: GitFailed) -> str:
     """Return the server's own words, or else git's, in brackets."""
-    lines = [line.strip() for line in error.output.splitlines() if line.strip()]
-    remote_lines = [line for line in lines if line.startswith("remote:")]
-    words = " / ".join(line.removeprefix("remote:").strip() for line in remote_lines or lines)
-    return f' ("{words[:300]}")' if words else ""
+    lines = re.findall(r"(?m)^remote: *(.+)", error.output) or error.output.splitlines()
+    quoted = " / ".join(line.strip() for line in lines if line.strip())[:300]
+    return f' ("{quoted}")' if quoted else ""
 
 
 def check_git_version(output: str) -> None:
@@ -287,7 +292,6 @@ def check_git_version(output: str) -> None:
         SyncError: git is too old.
     """
     found = re.search(r"(\d+)\.(\d+)", output)
-    wanted = tuple(map(int, _NEEDED.split(".")))
-    if found and (int(found[1]), int(found[2])) < wanted:
+    if found and tuple(map(int, found.groups())) < _NEEDED_VERSION:
         sentence = f"git {found[0]} is too old"
         raise SyncError(Problem("old-git", sentence, f"Install git {_NEEDED} or newer."))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -27,17 +28,18 @@ from aiaml_server.files import (
     write_temporary,
 )
 from aiaml_server.storage.store import MAX_FILE
-from aiaml_server.sync.last_sync import FileState, LastSync, Stamp, known_version, settled
+from aiaml_server.sync.last_sync import FileState, LastSync, Stamp, settled
 from aiaml_server.sync.merge import Tree, is_memory_path
 from aiaml_server.sync.skip import SkipRules
 from aiaml_server.sync.status import Problem
 
-MANY_DELETIONS = 20  # more at once, if they are also more than a fifth of all, are held
+MANY_DELETIONS = 20  # more at once, if also more than a fifth of all, wait for confirmation
 SHARE_OF_DELETIONS = 5
 _LOCK_SECONDS = 5.0
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE)
-_PLACEHOLDERS = (".icloud", ".nextcloud", ".owncloud")
+_PLACEHOLDER = re.compile(r"\.?(.+\.md)\.(icloud|nextcloud|owncloud)")
 _NO_FILE = "Put a regular file that you can read in its place, or move it elsewhere."
+_TOO_LARGE = Problem("too-large", "the other computer's version is too large", "Make it smaller.")
 _RENAME = "Give it another name on the computer that it is from."
 
 
@@ -70,30 +72,6 @@ class Write(NamedTuple):
     path: str
     expected: str | None
     name: str | None
-
-
-@dataclass
-class Comparison:
-    """What follows from comparing the three versions of all paths.
-
-    Attributes:
-        added, edited: paths to commit with their content on disk.
-        deleted: paths whose deletion is to be committed.
-        conflicts: paths that were edited here while another version arrived; that one is copied.
-        writes: what is to be written to the disk.
-        skipped: the files that must not be committed, with the reason.
-        held: deletions that wait for confirmation.
-        unchanged: paths that are as in the newest commit.
-    """
-
-    added: list[str] = field(default_factory=list)
-    edited: list[str] = field(default_factory=list)
-    deleted: list[str] = field(default_factory=list)
-    conflicts: list[str] = field(default_factory=list)
-    writes: list[Write] = field(default_factory=list)
-    skipped: dict[str, Problem] = field(default_factory=dict)
-    held: set[str] = field(default_factory=set)
-    unchanged: list[str] = field(default_factory=list)
 
 
 class Deletions(NamedTuple):
@@ -130,12 +108,13 @@ def scan(directory: Path, record: Mapping[str, FileState]) -> Scan:
     found = Scan()
     for name, status in stat_directory(directory).items():
         path = f"files/{name}"
-        if original := _replaced_by(name):
-            found.placeholders.add(f"files/{original}")
+        if placeholder := _PLACEHOLDER.fullmatch(name):
+            found.placeholders.add(f"files/{placeholder[1]}")
         elif is_memory_path(path) and not stat.S_ISDIR(status.st_mode):
             stamp = Stamp.of(status)
-            if version := known_version(record, path, stamp):
-                found.files[path] = DiskFile(stamp, version, None)
+            known = record.get(path)
+            if known and known.stamp == stamp:
+                found.files[path] = DiskFile(stamp, known.name, None)
                 continue
             try:
                 data = read_regular(str(directory / name), MAX_FILE)
@@ -149,141 +128,130 @@ def scan(directory: Path, record: Mapping[str, FileState]) -> Scan:
     return found
 
 
-def _replaced_by(name: str) -> str:
-    """Return the memory file that a placeholder such as `.X.md.icloud` stands for, or ""."""
-    for ending in _PLACEHOLDERS:
-        if name.endswith(f".md{ending}"):
-            return name.removesuffix(ending).removeprefix(".")
-    return ""
-
-
 def object_name(data: bytes) -> str:
     """Return git's name for the content of a file."""
     return hashlib.sha1(b"blob %d\0%s" % (len(data), data), usedforsecurity=False).hexdigest()
 
 
-def compare(
-    disk: Scan,
-    record: LastSync,
-    tree: Tree,
-    rules: SkipRules,
-    deletions: Deletions,
-    versions: Callable[[], set[tuple[str, str]]],
-) -> Comparison:
-    """Decide what to commit and what to write.
+class Comparison:
+    """What follows from comparing the three versions of all paths.
 
-    Args:
-        disk: what is on disk.
-        record: what was there when it was last in sync.
-        tree: the files of the newest commit.
-        rules: say which files must not be committed.
-        deletions: what is known about files that are gone.
-        versions: returns the path and object name of every version in the history.
+    Attributes:
+        added, edited: paths to commit with their content on disk.
+        deleted: paths whose deletion is to be committed.
+        conflicts: paths that were edited here while another version arrived; that one is copied.
+        writes: what is to be written to the disk.
+        skipped: the files that must not be committed, with the reason.
+        waiting: deletions that wait for confirmation.
     """
-    result = Comparison()
-    memories = {path: name for path, name in tree.items() if is_memory_path(path)}
-    gone = {}
-    rules.prepare(disk.files)
-    for path in sorted(memories.keys() | disk.files.keys()):
-        known, committed = record.files.get(path), memories.get(path)
-        before = known.name if known else None
-        file = disk.files.get(path)
-        if path in disk.unreadable or (file is None and path in disk.placeholders):
-            continue
+
+    def __init__(
+        self,
+        disk: Scan,
+        record: LastSync,
+        tree: Tree,
+        rules: SkipRules,
+        deletions: Deletions,
+        versions: Callable[[], set[tuple[str, str]]],
+    ) -> None:
+        """Decide what to commit and what to write.
+
+        Args:
+            disk: what is on disk.
+            record: what was there when it was last in sync.
+            tree: the files of the newest commit.
+            rules: say which files must not be committed.
+            deletions: what is known about files that are gone.
+            versions: returns the path and object name of every version in the history.
+        """
+        self.added: list[str] = []
+        self.edited: list[str] = []
+        self.conflicts: list[str] = []
+        self.writes: list[Write] = []
+        self.skipped = dict(disk.unreadable)
+        self._disk = disk
+        self._rules = rules
+        self._deletions = deletions
+        self._versions = versions
+        self._memories = {path: name for path, name in tree.items() if is_memory_path(path)}
+        self._missing: dict[str, bool] = {}
+        rules.prepare(disk.files)
+        for path in sorted(self._memories.keys() | disk.files.keys()):
+            known = record.files.get(path)
+            self._compare(path, known.name if known else None)
+        self._decide_deletions(set(record.held))
+
+    def _compare(self, path: str, before: str | None) -> None:
+        """Decide about a path; `before` is its version when it was last in sync."""
+        committed = self._memories.get(path)
+        file = self._disk.files.get(path)
         if file is None:
-            gone[path] = before == committed
-        elif file.name == committed:
-            result.unchanged.append(path)
+            if path not in self._disk.unreadable and path not in self._disk.placeholders:
+                self._missing[path] = before == committed
         elif file.name == before:
-            result.writes.append(Write(path, before, committed))
-        elif deletions.is_undecided and (known or committed):
-            continue
+            if committed != before:
+                self.writes.append(Write(path, before, committed))
+        elif file.name != committed and not (
+            self._deletions.is_undecided and (before or committed)
+        ):
+            self._compare_changed(path, file, before, committed)
+
+    def _compare_changed(
+        self, path: str, file: DiskFile, before: str | None, committed: str | None
+    ) -> None:
+        """Decide about a file that is neither as in the record nor as in the newest commit."""
+        data = file.data or b""
+        is_torn = not data.strip(b"\0")  # as after a power cut
+        may_be_old = not before or file.stamp.modified <= self._deletions.git_changed_at
+        if committed and (is_torn or (may_be_old and (path, file.name) in self._versions())):
+            self.writes.append(Write(path, file.name, committed))
+        elif reason := self._rules.reason(path, file.name, data):
+            self.skipped[path] = reason
+        elif not committed:
+            self.added.append(path)
         else:
-            _compare_changed(result, path, file, before, committed, rules, deletions, versions)
-    is_empty = not disk.files and not disk.placeholders
-    held = set(record.held)
-    _decide_deletions(result, gone, memories, held, deletions, is_empty=is_empty)
-    result.skipped |= disk.unreadable
-    return result
+            self.edited.append(path)
+            if before and before != committed:
+                self.conflicts.append(path)
 
-
-def _compare_changed(
-    result: Comparison,
-    path: str,
-    file: DiskFile,
-    before: str | None,
-    committed: str | None,
-    rules: SkipRules,
-    deletions: Deletions,
-    versions: Callable[[], set[tuple[str, str]]],
-) -> None:
-    """Decide about a file that is neither as in the record nor as in the newest commit."""
-    data = file.data or b""
-    is_torn = not data.strip(b"\0")  # as after a power cut
-    may_be_old = not before or file.stamp.modified <= deletions.git_changed_at
-    if committed and (is_torn or (may_be_old and (path, file.name) in versions())):
-        result.writes.append(Write(path, file.name, committed))
-    elif reason := rules.reason(path, file.name, data):
-        result.skipped[path] = reason
-    elif not committed:
-        result.added.append(path)
-    else:
-        result.edited.append(path)
-        if before and before != committed:
-            result.conflicts.append(path)
-
-
-def _decide_deletions(
-    result: Comparison,
-    gone: Mapping[str, bool],
-    memories: Tree,
-    held_before: set[str],
-    deletions: Deletions,
-    *,
-    is_empty: bool,
-) -> None:
-    """Commit, hold or take back deletions.
-
-    Args:
-        result: where the decision goes.
-        gone: the files that the disk lacks; whether each was here in the committed version.
-        memories: the files of the newest commit.
-        held_before: the deletions that waited for confirmation until now.
-        deletions: what is known about them.
-        is_empty: whether the disk has no file at all.
-    """
-    if deletions.is_undecided:
-        result.held = held_before
-        return
-    said = deletions.confirmed | held_before
-    deleted = {
-        path
-        for path, was_here in gone.items()
-        if was_here and (path in said or not deletions.git_changed_at)
-    }
-    unasked = deleted - deletions.confirmed
-    restored = gone.keys() - deleted
-    if deletions.answer == "delete":
-        unasked = set()
-    elif deletions.answer == "restore" or (is_empty and unasked == deleted):
-        restored, unasked = restored | unasked, set()
-    elif len(unasked) <= MANY_DELETIONS or SHARE_OF_DELETIONS * len(unasked) <= len(memories):
-        unasked &= held_before
-    result.writes += [Write(path, None, memories[path]) for path in sorted(restored)]
-    result.held = unasked
-    result.deleted = sorted(deleted - unasked - restored)
+    def _decide_deletions(self, waiting: set[str]) -> None:
+        """Commit, hold or undo deletions; `waiting` are those that have waited until now."""
+        deletions = self._deletions
+        self.waiting = waiting
+        self.deleted: list[str] = []
+        if deletions.is_undecided:
+            self.writes = []
+            return
+        asked = deletions.confirmed | waiting
+        deleted = {
+            path
+            for path, was_here in self._missing.items()
+            if was_here and (path in asked or not deletions.git_changed_at)
+        }
+        unasked = deleted - deletions.confirmed
+        restored = self._missing.keys() - deleted
+        is_empty = not self._disk.files and not self._disk.placeholders
+        if deletions.answer == "delete":
+            unasked = set()
+        elif deletions.answer == "restore" or (is_empty and unasked == deleted):
+            restored, unasked = restored | unasked, set()
+        elif len(unasked) <= max(MANY_DELETIONS, len(self._memories) / SHARE_OF_DELETIONS):
+            unasked &= waiting
+        self.writes += [Write(path, None, self._memories[path]) for path in sorted(restored)]
+        self.waiting = unasked
+        self.deleted = sorted(deleted - unasked - restored)
 
 
 def write_files(
     base: Path, writes: list[Write], contents: Mapping[str, bytes]
-) -> tuple[dict[str, FileState | None], dict[str, Problem], bool]:
+) -> tuple[dict[str, FileState | None], dict[str, Problem]]:
     """Write versions to the disk, each whole and durable, under the lock of the store.
 
     New files come first: a copy of a version must be there before its name is given to another.
 
     Returns:
-        The new states of what was written, what the disk refused, and whether a file was changed
-        meanwhile and therefore left as it is.
+        The new states of what was written, and what the disk refused. A path that is in neither
+        was changed meanwhile and therefore left as it is.
 
     Raises:
         OSError: the directory cannot be made, or the disk is full.
@@ -293,21 +261,22 @@ def write_files(
     lock = Lock(base / ".lock")
     written: dict[str, FileState | None] = {}
     refused: dict[str, Problem] = {}
-    is_changed = False
     for write in sorted(writes, key=lambda each: (each.expected is not None, each.name is None)):
         path = base / write.path
         draft = None
         try:
-            if write.name is not None:
+            if write.name:
+                if write.name not in contents:
+                    refused[write.path] = _TOO_LARGE
+                    continue
                 draft = write_temporary(path, contents[write.name])
             with lock.held(_LOCK_SECONDS):
                 if not _is_as_expected(path, write.expected):
-                    is_changed = True
-                elif draft:
+                    continue
+                if draft:
                     rename_over(draft, path)
-                    draft = None
-                    stamp = Stamp.of(path.lstat())
-                    written[write.path] = FileState(write.name or "", settled(stamp))
+                    stamp = settled(Stamp.of(path.lstat()))
+                    written[write.path] = FileState(write.name or "", stamp)
                 else:
                     path.unlink(missing_ok=True)
                     written[write.path] = None
@@ -320,7 +289,7 @@ def write_files(
             if draft:
                 draft.unlink(missing_ok=True)
     sync_directory(directory)
-    return written, refused, is_changed
+    return written, refused
 
 
 def _is_as_expected(path: Path, expected: str | None) -> bool:

@@ -20,7 +20,8 @@ from aiaml_server.format.memory import parse
 from aiaml_server.index import Question
 from aiaml_server.settings import Settings
 from aiaml_server.storage.store import SUFFIX
-from aiaml_server.sync import History, Version, current_status
+from aiaml_server.sync.cycle import current_status
+from aiaml_server.sync.history import History, Version
 from aiaml_server.web.serialize import (
     Json,
     bars,

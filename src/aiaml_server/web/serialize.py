@@ -16,7 +16,8 @@ from aiaml_server.format.invisible import invisible_in, marked, marked_line
 from aiaml_server.format.memory import Memory, parse
 from aiaml_server.rendering import title, unified_diff
 from aiaml_server.rendering.html import safe_html
-from aiaml_server.sync import Status, Version
+from aiaml_server.sync import Status
+from aiaml_server.sync.history import Version
 from aiaml_server.timestamps import format_timestamp, to_local
 
 _TITLE_CHARACTERS = 120
