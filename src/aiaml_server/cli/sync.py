@@ -16,16 +16,11 @@ from aiaml_server.format.filters import Filter
 from aiaml_server.index import index_file
 from aiaml_server.settings import Settings, hide_password
 from aiaml_server.storage.activity import Activity, read_activity
-from aiaml_server.sync import (
-    Counts,
-    Problem,
-    Status,
-    current_status,
-    problem_of,
-    release_secret,
-    setup_remote,
-    sync_once,
-)
+from aiaml_server.sync import Counts, Problem, Status, sync_once
+from aiaml_server.sync.cycle import current_status
+from aiaml_server.sync.remote import remote_in_use, setup_remote
+from aiaml_server.sync.skip import release_secret
+from aiaml_server.sync.status import problem_of
 from aiaml_server.terminal import (
     EXIT_FAILED,
     EXIT_OK,
@@ -42,7 +37,7 @@ from aiaml_server.terminal import (
     show_status,
     wrap,
 )
-from aiaml_server.timestamps import format_elapsed, format_timestamp, parse_timestamp
+from aiaml_server.timestamps import format_elapsed, format_timestamp, now_micros, parse_timestamp
 
 _LOCK_SECONDS = 60.0
 _OFF = "Sync is off (AIAML_ENABLE_SYNC is false). Memories are plain files without a history."
@@ -201,22 +196,30 @@ def sync(on_deleted: str, address: str | None, ids: tuple[str, ...]) -> int:
         with opened() as bank:
             release_secret(bank.base, [name for each in ids for name, _ in found_by(bank, each)])
     logging.getLogger("aiaml_server.sync").setLevel(logging.ERROR)
+    start = format_timestamp(now_micros(), "seconds")
     with _reporting("syncing"):
         _, counts = sync_once(setting, on_deleted=on_deleted or "", lock_seconds=_LOCK_SECONDS)
     found = current_status(setting)
-    echo(f"{summary(counts)}.")
-    for line in _attention(found):
-        notify(wrap(line))
     if found.problem:
-        raise Exit(_failure(found.problem), EXIT_FAILED)
-    return _exit_code(found)
+        notify(f"aiaml: {_failure(found.problem)}")
+    for line in _attention(found):
+        notify(line)
+    code = _exit_code(found)
+    if done := summary(counts) or ("" if code else "Nothing new"):
+        echo(f"{done}.")
+    if on_deleted == "delete":
+        echo(f"Undo: aiaml restore --since {start}")
+    return code
 
 
 def _set_up(setting: Settings, address: str) -> None:
     address = address or prompt("Address of an empty private git repository")
+    before = remote_in_use(setting)
     with _reporting(f"asking {hide_password(address)}"):
         number = setup_remote(setting.base, address)
     notify(f"Connected; the remote has {plural(number, 'memory')}.")
+    if before:
+        notify(f"Undo: aiaml sync --setup {hide_password(before)}")
 
 
 @contextmanager
@@ -234,9 +237,9 @@ def _reporting(doing: str) -> Iterator[None]:
 
 
 def summary(counts: Counts) -> str:
-    """Return in words what a cycle did."""
+    """Return in words what a cycle did; empty for nothing."""
     done = {what.replace("_", " "): number for what, number in asdict(counts).items() if number}
-    return join_words([f"{number:,} {what}" for what, number in done.items()]) or "Nothing new"
+    return join_words([f"{number:,} {what}" for what, number in done.items()])
 
 
 def _failure(problem: Problem) -> str:
