@@ -3,13 +3,12 @@
 Disks too: directories are moved, emptied, restored from backups, cloned in part. None of that is a
 wish to forget, so what was committed before must be there in the end.
 
-`python tests/test_sync_convergence.py 1000 [seed]` generates that many runs; each prints its seed
-when it fails, and `… 1 <seed>` repeats it.
+`PYTHONPATH=tests python tests/sync/test_sync_convergence.py SEED COUNT` does many runs and prints a
+line for each seed that fails. With the seed alone it repeats that run and prints what happened.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import random
 import re
@@ -29,6 +28,7 @@ from aiaml_server.sync import worktree
 from aiaml_server.sync.purge import load_list
 from aiaml_server.sync.repository import Repository
 from machine import Machine, bare, content_of, git, settle
+from seeds import main
 
 RUNS = 20
 STEPS = 30
@@ -399,17 +399,5 @@ def test_machines_at_random_end_with_the_same_memories(_number: int) -> None:
 
 
 if __name__ == "__main__":
-    logging.disable()
     worktree.MANY_DELETIONS = MANY
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-    first = int(sys.argv[2]) if len(sys.argv) > 2 else secrets.randbelow(2**32)
-    print(f"{count} runs, seeds from {first}", flush=True)  # noqa: T201
-    for number in range(count):
-        if number % 50 == 0:
-            print(f"{number} runs done", flush=True)  # noqa: T201
-        try:
-            run(first + number)
-        except BaseException:
-            print(f"failed: run {number}, seed {first + number}", flush=True)  # noqa: T201
-            raise
-    print(f"{count} of {count} runs ended with the same memories everywhere")  # noqa: T201
+    main(run)

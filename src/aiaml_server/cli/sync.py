@@ -16,7 +16,7 @@ from aiaml_server.format.filters import Filter
 from aiaml_server.index import index_file
 from aiaml_server.settings import Settings, hide_password
 from aiaml_server.storage.activity import Activity, read_activity
-from aiaml_server.sync import Counts, Problem, Status, sync_once
+from aiaml_server.sync import Problem, Status, sync_once
 from aiaml_server.sync.cycle import current_status
 from aiaml_server.sync.remote import remote_in_use, setup_remote
 from aiaml_server.sync.skip import release_secret
@@ -205,9 +205,10 @@ def sync(on_deleted: str, address: str | None, ids: tuple[str, ...]) -> int:
     for line in _attention(found):
         notify(line)
     code = _exit_code(found)
-    if done := summary(counts) or ("" if code else "Nothing new"):
-        echo(f"{done}.")
-    if on_deleted == "delete":
+    done = [f"{n:,} {what.replace('_', ' ')}" for what, n in asdict(counts).items() if n]
+    if done or not code:
+        echo(f"{join_words(done) or 'Nothing new'}.")
+    if counts.deleted and on_deleted == "delete":
         echo(f"Undo: aiaml restore --since {start}")
     return code
 
@@ -234,12 +235,6 @@ def _reporting(doing: str) -> Iterator[None]:
         raise Exit(_failure(problem_of(error)), EXIT_FAILED) from error
     finally:
         show_status()
-
-
-def summary(counts: Counts) -> str:
-    """Return in words what a cycle did; empty for nothing."""
-    done = {what.replace("_", " "): number for what, number in asdict(counts).items() if number}
-    return join_words([f"{number:,} {what}" for what, number in done.items()])
 
 
 def _failure(problem: Problem) -> str:
