@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Collection
 from contextlib import suppress
 
 from aiaml_server.errors import AiamlError, LockTimeout
@@ -27,7 +28,7 @@ from aiaml_server.sync.status import (
     problem_of,
     timestamp_now,
 )
-from aiaml_server.sync.transfer import count_unsent, exchange, merge_remote
+from aiaml_server.sync.transfer import exchange, merge_remote
 from aiaml_server.sync.worktree import scan, stat_directory
 from aiaml_server.timestamps import parse_timestamp
 
@@ -80,7 +81,7 @@ class Cycle:
             if not (hold.acquired or hold.problem):
                 raise LockTimeout("another process is syncing this directory")
             status = Status.read(self._base)
-            before = status.problem
+            before, skipped_before = status.problem, status.skipped
             wrong_address = None if local else self._settings.remote_error
             address = "" if self._settings.remote_error else remote_in_use(self._settings)
             status.remote = hide_password(address)
@@ -104,7 +105,7 @@ class Cycle:
             else:
                 if not local or (before and before.kind in LOCAL_KINDS):
                     status.problem = status.failing_since = None
-            _log_change(before, status.problem)
+            _log_changes(before, skipped_before, status)
             status.write(self._base)
         return status
 
@@ -128,7 +129,7 @@ class Cycle:
                 replica.reconcile()
                 merge_remote(replica)
                 if remote:
-                    self._exchange(replica, remote)
+                    exchange(replica, Remote(repository, remote), self._closing)
                 purge.finish(repository)
                 repository.repack()
                 if replica.head != before or status.conflicts:
@@ -139,12 +140,6 @@ class Cycle:
                 raise
         if replica.is_complete:
             self._unchanged_state = self._state(repository)
-
-    def _exchange(self, replica: Replica, address: str) -> None:
-        try:
-            exchange(replica, Remote(replica.repository, address), self._closing)
-        finally:
-            replica.status.unsent = count_unsent(replica)
 
     # --- idle cycles ----------------------------------------------------------------------------
 
@@ -198,8 +193,12 @@ def current_status(settings: Settings) -> Status:
     return status
 
 
-def _log_change(before: Problem | None, after: Problem | None) -> None:
+def _log_changes(before: Problem | None, skipped_before: Collection[str], status: Status) -> None:
+    after = status.problem
     if after and (before is None or before.kind != after.kind):
         log.warning("Sync fails: %s. %s", after.sentence, after.remedy)
     elif before and not after:
         log.info("Sync works again")
+    for name, why in status.needs_attention.items():
+        if name not in skipped_before:
+            log.warning("files/%s is not committed: %s", name, why.sentence)

@@ -134,7 +134,7 @@ def open_conflicts(repository: Repository, head: str) -> list[tuple[str, str]]:
         then = _by_id(repository, commit)
         for trailer in trailers.split(","):
             kept, _, copy = trailer.partition(" ")
-            same = all(each in now and now[each] == then.get(each) for each in (kept, copy))
+            same = all(now.get(each, "") == then.get(each) for each in (kept, copy))
             if same and (kept, copy) not in found:
                 found.append((kept, copy))
     return found

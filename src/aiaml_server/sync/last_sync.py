@@ -51,13 +51,13 @@ class LastSync:
     Attributes:
         directory: the identity of the directory of files.
         files: what each file was, by path.
-        held: deletions that wait for confirmation.
+        waiting: deletions that wait for confirmation.
         person_index: when the person's own git had last written its index.
     """
 
     directory: str = ""
     files: dict[str, FileState] = field(default_factory=dict)
-    held: list[str] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)
     person_index: int = 0
 
     @classmethod
@@ -65,10 +65,10 @@ class LastSync:
         """Read the record; nothing is known of the files where this is another directory."""
         try:
             values = json.loads(repository.read_note(_NOTE))
-            record = cls(values["directory"], {}, values["held"], values["person_index"])
             for path, (name, stamp) in values["files"].items():
-                record.files[path] = FileState(name, Stamp(*stamp) if stamp else None)
-        except (ValueError, KeyError, TypeError):
+                values["files"][path] = FileState(name, Stamp(*stamp) if stamp else None)
+            record = cls(**values)
+        except (ValueError, KeyError, TypeError, AttributeError):
             return cls()
         if record.directory != directory_identity(directory):
             return cls(person_index=record.person_index)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from aiaml_server.settings import Settings
 from aiaml_server.sync import purge
-from aiaml_server.sync.history import all_versions
 from aiaml_server.sync.last_sync import FileState, LastSync, mark_directory, settled
 from aiaml_server.sync.merge import copy_of, memory_id_of
 from aiaml_server.sync.person_git import PersonGit
@@ -98,15 +97,7 @@ class Replica:
         index_time = person.index_time()
         disk = scan(files, record.files)
         deletions = self._deletions(disk, record, person, index_time)
-        head = self.head
-        found = Comparison(
-            disk,
-            record,
-            repository.tree(head),
-            self.rules(),
-            deletions,
-            lambda: all_versions(repository, head),
-        )
+        found = Comparison(disk, record, repository, self.head, self.rules(), deletions)
         self._commit(found, disk)
         tree = repository.tree(self.head)
         for path, file in disk.files.items():
@@ -115,7 +106,7 @@ class Replica:
         is_changed = bool(found.writes) and self._write(found, record, is_arriving=is_arriving)
         for path in record.files.keys() - disk.files.keys() - tree.keys():
             del record.files[path]
-        record.held = sorted(found.waiting)
+        record.waiting = sorted(found.waiting)
         if files.is_dir():
             record.directory = mark_directory(files)
         if not deletions.is_undecided:
@@ -197,7 +188,7 @@ def conflict_trailer(path: str, copy: str) -> str:
 
 def _one_import(commits: list[NewCommit]) -> NewCommit:
     """Return one commit instead of many, with the ids in its message."""
-    changes = [change for commit in commits for change in commit.changes]
+    changes = [commit.changes[0] for commit in commits]
     ids = "\n".join(memory_id_of(change.path) for change in changes)
     return NewCommit(f"Import {len(changes)} memories\n\n{ids}\n", changes)
 

@@ -35,11 +35,9 @@ UNTRUSTED = Problem(
     "this memory directory has a history that was not made here",
     "If it is yours, run `aiaml trust` with the directory. Nothing is sent until then.",
 )
-_NO_STATE = Problem(
-    "no-state",
-    "it cannot be recorded that this memory directory is yours: ",
+_SET_HOME = (
     "Let HOME or XDG_STATE_HOME name a directory that you can write to, or list the memory "
-    "directory in AIAML_SAFE_DIRECTORIES.",
+    "directory in AIAML_SAFE_DIRECTORIES."
 )
 _DRAFT = ".aiaml-git-"  # begins the name of a repository that is being made
 _POLL_SECONDS = 0.05
@@ -104,8 +102,8 @@ class Repository:
             shutil.rmtree(leftover, ignore_errors=True)
         draft = Path(mkdtemp(prefix=_DRAFT, dir=self.base))
         try:
-            setup = Git(self.base, {"GIT_DIR": str(draft)})
-            setup.run("init", "--quiet", "--bare", "--template=", "--initial-branch=main")
+            options = ("--quiet", "--bare", "--template=", "--initial-branch=main")
+            Git(self.base, {"GIT_DIR": str(draft)}).run("init", *options)
             replace_atomic(draft / "config", _CONFIG.encode())
             replace_atomic(draft / ".gitignore", b"*\n")  # for the person's own git
             (draft / NOTES).mkdir(0o700)
@@ -322,7 +320,8 @@ def open_repository(base: Path, *, remote: str = "", create: bool = False) -> Re
             if not is_trusted_base(base, remote):  # its `.git` is the person's own
                 trust(base)
         except (OSError, NoStateDirectory) as error:
-            raise SyncError(_NO_STATE._replace(sentence=_NO_STATE.sentence + str(error))) from error
+            sentence = f"it cannot be recorded that this memory directory is yours: {error}"
+            raise SyncError(Problem("no-state", sentence, _SET_HOME)) from error
         repository.create()
     return repository
 

@@ -42,12 +42,14 @@ def exchange(replica: Replica, remote: Remote, closing: threading.Event) -> None
         GitFailed: the remote cannot be reached, or refuses.
         SyncError: it holds something other than memories, or others were faster each time.
     """
+    _count_unsent(replica)
     is_remade = False
     for attempt in range(_ATTEMPTS):
         replica.remote_head = remote.fetch()
         replica.status.last_fetch = timestamp_now()
         fetched = merge_remote(replica)
         _withhold(replica, fetched)
+        _count_unsent(replica)
         if replica.head == replica.remote_head:
             return
         try:
@@ -66,19 +68,19 @@ def exchange(replica: Replica, remote: Remote, closing: threading.Event) -> None
 
 
 def _push(replica: Replica, remote: Remote, fetched: str) -> None:
-    sent = count_unsent(replica)
     known = replica.remote_head
     remote.push(replica.head, "" if fetched == known else known)
-    replica.counts.sent += sent
-    replica.status.last_push = timestamp_now()
     replica.remote_head = replica.head
+    replica.counts.sent += replica.status.unsent
+    replica.status.unsent = 0
+    replica.status.last_push = timestamp_now()
 
 
-def count_unsent(replica: Replica) -> int:
-    """Return how many memories the remote does not have in their present version."""
+def _count_unsent(replica: Replica) -> None:
+    """Count the memories that the remote does not have in their present version."""
     tree = replica.repository.tree
     unsent = changes_between(tree(replica.remote_head), tree(replica.head))
-    return sum(map(is_memory_path, unsent))
+    replica.status.unsent = sum(map(is_memory_path, unsent))
 
 
 # --- merging --------------------------------------------------------------------------------------

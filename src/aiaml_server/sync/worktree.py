@@ -12,9 +12,10 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,8 +29,10 @@ from aiaml_server.files import (
     write_temporary,
 )
 from aiaml_server.storage.store import MAX_FILE
+from aiaml_server.sync.history import all_versions
 from aiaml_server.sync.last_sync import FileState, LastSync, Stamp, settled
-from aiaml_server.sync.merge import Tree, is_memory_path
+from aiaml_server.sync.merge import is_memory_path
+from aiaml_server.sync.repository import Repository
 from aiaml_server.sync.skip import SkipRules
 from aiaml_server.sync.status import Problem
 
@@ -149,20 +152,20 @@ class Comparison:
         self,
         disk: Scan,
         record: LastSync,
-        tree: Tree,
+        repository: Repository,
+        head: str,
         rules: SkipRules,
         deletions: Deletions,
-        versions: Callable[[], set[tuple[str, str]]],
     ) -> None:
         """Decide what to commit and what to write.
 
         Args:
             disk: what is on disk.
             record: what was there when it was last in sync.
-            tree: the files of the newest commit.
+            repository: the repository.
+            head: the newest commit.
             rules: say which files must not be committed.
             deletions: what is known about files that are gone.
-            versions: returns the path and object name of every version in the history.
         """
         self.added: list[str] = []
         self.edited: list[str] = []
@@ -172,14 +175,21 @@ class Comparison:
         self._disk = disk
         self._rules = rules
         self._deletions = deletions
-        self._versions = versions
-        self._memories = {path: name for path, name in tree.items() if is_memory_path(path)}
+        self._repository = repository
+        self._head = head
+        tree = repository.tree(head).items()
+        self._memories = {path: name for path, name in tree if is_memory_path(path)}
         self._missing: dict[str, bool] = {}
         rules.prepare(disk.files)
         for path in sorted(self._memories.keys() | disk.files.keys()):
             known = record.files.get(path)
             self._compare(path, known.name if known else None)
-        self._decide_deletions(set(record.held))
+        self._decide_deletions(set(record.waiting))
+
+    @cached_property
+    def _versions(self) -> set[tuple[str, str]]:
+        """The path and object name of every version in the history."""
+        return all_versions(self._repository, self._head)
 
     def _compare(self, path: str, before: str | None) -> None:
         """Decide about a path; `before` is its version when it was last in sync."""
@@ -203,7 +213,7 @@ class Comparison:
         data = file.data or b""
         is_torn = not data.strip(b"\0")  # as after a power cut
         may_be_old = not before or file.stamp.modified <= self._deletions.git_changed_at
-        if committed and (is_torn or (may_be_old and (path, file.name) in self._versions())):
+        if committed and (is_torn or (may_be_old and (path, file.name) in self._versions)):
             self.writes.append(Write(path, file.name, committed))
         elif reason := self._rules.reason(path, file.name, data):
             self.skipped[path] = reason
