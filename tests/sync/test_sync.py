@@ -244,14 +244,15 @@ def test_locks_and_leftovers_of_a_killed_git_are_removed_at_once(
     assert len(content_of(Path(ada.settings.remote))) == 2
 
 
-def test_damaged_repository_is_made_anew(pair: tuple[Machine, Machine]) -> None:
+@pytest.mark.parametrize("damaged", ["objects/pack/*", "refs/heads/main"])
+def test_damaged_repository_is_made_anew(damaged: str, pair: tuple[Machine, Machine]) -> None:
     """As after a power cut; the files and the remote have everything, and the old one is kept."""
     ada, bob = pair
     ada.remember("one")
     settle([ada, bob])
-    for pack in (ada.repository / "objects" / "pack").iterdir():
-        pack.chmod(0o600)
-        pack.write_bytes(b"")
+    for path in ada.repository.glob(damaged):
+        path.chmod(0o600)
+        path.write_bytes(b"")
     memory = ada.remember("two")
     ada.restart()
     assert ada.sync().problem  # the cycle that finds the damage

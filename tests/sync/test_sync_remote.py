@@ -228,10 +228,16 @@ CAUSES = {
     "author-address": (
         "push: remote: error: GH007: Your push would publish a private email address.",
     ),
-    "disk-full": ("fast-import: fatal: cannot write: No space left on device",),
+    "disk-full": (
+        "fast-import: fatal: cannot write: No space left on device",
+        "fast-import: fatal: sha1 file '/x/tmp_pack_1' write error. Out of diskspace",
+    ),
     "remote-disk-full": ("push: remote: fatal: write error: No space left on device",),
     "locked": ("update-ref: fatal: Unable to create '/x/main.lock': File exists.",),
-    "git": ("fsck: something that nobody has seen before",),
+    "git": (
+        "fsck: something that nobody has seen before",
+        "update-ref: error: cannot lock ref 'refs/x': unable to resolve it: reference broken",
+    ),
 }
 
 

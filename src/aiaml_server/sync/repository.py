@@ -49,6 +49,7 @@ _CONFIG = """\
 	repositoryformatversion = 0
 	bare = true
 	logAllRefUpdates = false
+	fsync = all
 [user]
 	useConfigOnly = true
 [fastimport]

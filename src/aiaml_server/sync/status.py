@@ -218,7 +218,7 @@ _CAUSES = (
     ),
     Cause(
         "disk-full",
-        r"no space left|disk quota",
+        r"no space left|disk quota|out of diskspace",
         "the disk is full",
         "Make room on the disk that holds the memories. Nothing is lost.",
         (),
@@ -240,7 +240,7 @@ _CAUSES = (
     ),
     Cause(
         "locked",
-        r"\.lock['\":]|another git process|cannot lock ref",
+        r"\.lock['\":]|another git process|cannot lock ref(?!.*broken)",
         "another git process is working in the repository",
         f"Let it end. {_RETRIED} If none runs, delete the lock file that the message names.",
         (),
