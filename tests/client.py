@@ -67,7 +67,7 @@ class Client:
             reader.daemon = True
             reader.start()
         self._answers: dict[int, dict[str, Any]] = {}
-        self._told: list[dict[str, Any]] = []  # notifications that nobody has asked for yet
+        self._notifications: list[dict[str, Any]] = []  # not yet returned by `notification`
         self._next_id = 0
         try:
             self._shake_hands()
@@ -86,7 +86,7 @@ class Client:
         return self.request("tools/call", {"name": tool, "arguments": arguments})
 
     def answer(self, request_id: int, seconds: float = SECONDS) -> dict[str, Any]:
-        """Return the whole answer to a request; answers to others are kept for later.
+        """Return the whole answer to a request; other answers are stored for later.
 
         Raises:
             TimeoutError: `seconds` passed without a line from the server.
@@ -120,11 +120,11 @@ class Client:
         return self.start("remember", **NOTE, content=content)
 
     def notification(self, method: str) -> dict[str, Any]:
-        """Return the next notification of a kind; what else comes is kept for later."""
-        while not (told := [each for each in self._told if each["method"] == method]):
+        """Return the next notification of a kind; others are stored for later."""
+        while not (matching := [each for each in self._notifications if each["method"] == method]):
             self._note(self._lines.get(timeout=SECONDS))
-        self._told.remove(told[0])
-        return told[0]
+        self._notifications.remove(matching[0])
+        return matching[0]
 
     def log(self) -> str:
         """Return what the server has written to its standard error so far."""
@@ -193,7 +193,7 @@ class Client:
     def _note(self, line: bytes) -> None:
         message = json.loads(line)
         if "method" in message:
-            self._told.append(message)
+            self._notifications.append(message)
         else:
             self._answers[message["id"]] = message
 

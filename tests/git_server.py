@@ -25,7 +25,7 @@ class Terms:
         login: what it takes to be let in, as "user:password"; empty for nothing.
         largest: bytes of a request's body that it takes.
         answer: a status that it answers everything with, and the text; 0 for none.
-        asked: the path of each request, with its method.
+        requests: the path of each request, with its method.
         sizes: of each request's body, in bytes.
     """
 
@@ -33,7 +33,7 @@ class Terms:
     login: str = ""
     largest: int = 1 << 40
     answer: tuple[int, str] = (0, "")
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
 
 
@@ -85,7 +85,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return b"".join(parts)
 
     def _serve(self, body: bytes) -> None:
-        self.terms.asked.append(f"{self.command} {self.path}")
+        self.terms.requests.append(f"{self.command} {self.path}")
         self.terms.sizes.append(len(body))
         given = self.headers.get("Authorization", "").removeprefix("Basic ")
         status, text = self.terms.answer

@@ -45,7 +45,7 @@ def git(directory: Path, *words: str, data: str | None = None) -> str:
 
 
 def as_person(directory: Path, *words: str) -> str:
-    """Run git as a person who has said who they are."""
+    """Run git as a person whose name and address are set."""
     return git(directory, "-c", "user.name=Marco", "-c", "user.email=marco@example.org", *words)
 
 
@@ -76,7 +76,7 @@ def bare(path: Path) -> Path:
 
 
 class Machine:
-    """One computer; its sync runs only when told to, so that tests decide what happens when.
+    """One computer; its sync runs only when a test calls it.
 
     Attributes:
         on_deleted: what its person says about deletions that are held: "delete" or "restore".

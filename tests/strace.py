@@ -39,9 +39,9 @@ def attached(pid: int, log: Path, *options: str) -> Iterator[None]:
     command = ["strace", *_OPTIONS, str(log), *options, "-p", str(pid)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as tracer:
         assert tracer.stderr
-        said = tracer.stderr.readline()
-        if "attached" not in said:
-            pytest.skip(f"strace may not attach here: {said.strip()}")
+        line = tracer.stderr.readline()
+        if "attached" not in line:
+            pytest.skip(f"strace may not attach here: {line.strip()}")
         try:
             yield
         finally:

@@ -225,7 +225,7 @@ class Contract:
         assert "Traceback" not in first.text and "pydantic" not in first.text
 
     def test_a_crash_is_answered_in_shape(self, tmp_path: Path) -> None:
-        """Without a word of what the exception said."""
+        """No text of the exception is in the answer."""
         with self.toolset(tmp_path) as toolset:
             for tool in toolset.tools:
                 value = tool.error_answer(None)
@@ -253,7 +253,7 @@ class Contract:
     def test_a_client_plays_the_story(
         self, mode: Literal["auto", "legacy"], tmp_path: Path
     ) -> None:
-        """With a real process, in both eras; what it gets is judged by the schemas it was told."""
+        """With a real process, in both eras; answers are checked with the listed schemas."""
         with self.served(tmp_path, mode) as call:
             self.story(call)
 

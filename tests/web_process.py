@@ -1,4 +1,4 @@
-"""A real `aiaml web`, and a client that sends exactly what it is told to."""
+"""A real `aiaml web`, and a client that sends exactly the given bytes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Web:
             env={**inherited(), **settings, **environ},
             creationflags=group,
         )
-        self._said: list[str] = []
+        self._log: list[str] = []
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
         assert self.process.stdout
@@ -101,14 +101,14 @@ class Web:
             self.process.stderr.close()
 
     @property
-    def said(self) -> str:
-        """What it has said on stderr."""
-        return "".join(self._said)
+    def log(self) -> str:
+        """Return what it has printed on stderr."""
+        return "".join(self._log)
 
     def _read(self) -> None:
         assert self.process.stderr
         for line in self.process.stderr:
-            self._said.append(line)
+            self._log.append(line)
 
     def ask(
         self,

@@ -98,8 +98,10 @@ def test_a_hook_starts_this_python(tmp_path: Path) -> None:
     events = json.loads(settings("gemini", tmp_path).read_text())["hooks"]
     assert events["BeforeAgent"][0]["hooks"][0]["timeout"] == 10_000
     add("cursor", tmp_path)
-    told = json.loads(settings("cursor", tmp_path).read_text())
-    assert told["version"] == 1 and "--event session_start" in str(told["hooks"]["sessionStart"])
+    written = json.loads(settings("cursor", tmp_path).read_text())
+    assert written["version"] == 1 and "--event session_start" in str(
+        written["hooks"]["sessionStart"]
+    )
 
 
 def test_what_cannot_be_done_is_refused(tmp_path: Path) -> None:
@@ -121,7 +123,7 @@ PATIENT = (  # a hook ends early on a busy machine
 )
 
 
-def told(home: Path, directory: Path) -> str:
+def hook_output(home: Path, directory: Path) -> str:
     """Run the installed prompt hook of Claude Code in a directory; return what it prints."""
     events = json.loads(settings("claude-code", home).read_text())["hooks"]
     words = shlex.split(events["UserPromptSubmit"][0]["hooks"][0]["command"])
@@ -156,7 +158,7 @@ def test_a_private_memory_never_appears_at_work(tmp_path: Path) -> None:
     home = tmp_path / "home"
     machine = Machine("linux", home, {})
     add("claude-code", home, base=str(own))
-    assert "in private" in told(home, project / "src")
+    assert "in private" in hook_output(home, project / "src")
     client = clients.BY_NAME["claude-code"].in_project(project)
     for variables, expected in (
         ({"AIAML_MEMORY_DIR": str(work)}, "at work"),
@@ -164,7 +166,7 @@ def test_a_private_memory_never_appears_at_work(tmp_path: Path) -> None:
     ):
         clients.save(clients.connect(client, machine, ["aiaml-server"], variables))
         for directory in (project, project / "src"):
-            shown = told(home, directory)
+            shown = hook_output(home, directory)
             assert expected in shown and "in private" not in shown
     assert shown == ""
-    assert "in private" in told(home, home)
+    assert "in private" in hook_output(home, home)

@@ -50,12 +50,12 @@ def person(tmp_path: Path) -> Person:
 def listed(person: Person, name: str) -> str:
     """Return the servers that a program lists, as words without the signs of JSON."""
     package, *words = LISTINGS[name]
-    said = ""
+    output = ""
     for _ in range(3):  # Gemini CLI gives a server five seconds, also on a busy machine
-        said = person.run(host(package), *words)
-        if "Disconnected" not in said:
+        output = person.run(host(package), *words)
+        if "Disconnected" not in output:
             break
-    return " ".join(re.sub(r'"args":|["\[\],]', " ", said).split())
+    return " ".join(re.sub(r'"args":|["\[\],]', " ", output).split())
 
 
 @pytest.mark.parametrize("name", LISTINGS)
@@ -138,5 +138,5 @@ def test_a_model_is_shown_memories_by_hooks(name: str, person: Person) -> None:
         make_patient(name, person.home)
         sent.clear()
         person.run(program, *words)
-    told = unescape(json.dumps(sent, ensure_ascii=False))  # Gemini escapes it, in a tag of its own
-    assert "<memories>" in told and REHEARSAL in told, told[-3000:]
+    shown = unescape(json.dumps(sent, ensure_ascii=False))  # Gemini escapes it, in a tag of its own
+    assert "<memories>" in shown and REHEARSAL in shown, shown[-3000:]

@@ -47,11 +47,11 @@ def test_all_that_are_found_are_connected(
 ) -> None:
     """The variables of the shell go in, and what is named; it is undone by the printed command."""
     monkeypatch.setenv("AIAML_LOG_LEVEL", "DEBUG")
-    said = typed(capsys, "install", "--all", "--env", "MINE=1", "--dir", "~/work")
+    output = typed(capsys, "install", "--all", "--env", "MINE=1", "--dir", "~/work")
     env = {"AIAML_LOG_LEVEL": "DEBUG", "MINE": "1", "AIAML_MEMORY_DIR": str(home / "work")}
     assert entry(home / ".cursor" / "mcp.json")["env"] == env
     assert entry(home / ".gemini" / "settings.json")["env"] == env
-    assert "Cursor is connected" in said and "Undo: aiaml uninstall cursor gemini\n" in said
+    assert "Cursor is connected" in output and "Undo: aiaml uninstall cursor gemini\n" in output
     assert "already connected" in typed(capsys, "install", "cursor")
     rows = json.loads(typed(capsys, "install", "--list", "--json"))
     assert {row["client"]: row["state"] for row in rows}["cursor"] == "connected"
@@ -89,11 +89,13 @@ def test_what_uninstall_removed_comes_back_by_the_printed_commands(
     typed(capsys, "install", "claude-code", "--hooks", "--toolset", "citations")
     paths = [".cursor/mcp.json", "shop/.gemini/settings.json", ".claude/settings.json"]
     before = [(home / path).read_bytes() for path in paths]
-    said = typed(capsys, "uninstall", "cursor")
-    said += typed(capsys, "uninstall", "gemini", "--project", "shop")
-    said += typed(capsys, "uninstall", "claude-code", "--hooks")
+    output = typed(capsys, "uninstall", "cursor")
+    output += typed(capsys, "uninstall", "gemini", "--project", "shop")
+    output += typed(capsys, "uninstall", "claude-code", "--hooks")
     assert not any((home / path).exists() for path in paths)
-    commands = [line.removeprefix("Undo: aiaml ") for line in said.splitlines() if "Undo:" in line]
+    commands = [
+        line.removeprefix("Undo: aiaml ") for line in output.splitlines() if "Undo:" in line
+    ]
     assert len(commands) == 6, commands
     for command in commands:
         typed(capsys, *shlex.split(command))
@@ -104,9 +106,9 @@ def test_the_undo_line_holds_no_password(home: Path, capsys: pytest.CaptureFixtu
     """It is masked."""
     remote = "AIAML_GITHUB_REMOTE=https://ada:swordfish@example.org/m.git"
     typed(capsys, "install", "cursor", "--env", remote, "--env", "MY_TOKEN=t0p secret")
-    said = typed(capsys, "uninstall", "cursor")
-    assert home and "***@example.org" in said and "MY_TOKEN=***" in said
-    assert "swordfish" not in said and "secret" not in said
+    output = typed(capsys, "uninstall", "cursor")
+    assert home and "***@example.org" in output and "MY_TOKEN=***" in output
+    assert "swordfish" not in output and "secret" not in output
 
 
 def test_a_project_lists_its_own_files(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,23 +160,23 @@ def test_passwords_are_written_and_not_shown(
     before = '{"mcpServers": {"x": {"env": {"API_KEY": "hunter2"}}}}'
     path.write_text(before.replace(": {", ": {\n"))
     remote = "AIAML_GITHUB_REMOTE=https://ada:swordfish@example.org/m.git"
-    said = typed(capsys, "install", "cursor", "--env", remote, "--dry-run")
-    assert "+" in said and "swordfish" not in said and "hunter2" not in said
+    output = typed(capsys, "install", "cursor", "--env", remote, "--dry-run")
+    assert "+" in output and "swordfish" not in output and "hunter2" not in output
     assert "swordfish" not in path.read_text()
-    said = typed(capsys, "install", "cursor", "--env", remote, "--env", "MY_TOKEN=t0psecret")
-    assert "swordfish" not in said and "t0psecret" not in said
+    output = typed(capsys, "install", "cursor", "--env", remote, "--env", "MY_TOKEN=t0psecret")
+    assert "swordfish" not in output and "t0psecret" not in output
     assert "swordfish" in path.read_text()
-    said = typed(capsys, "install", "--print", "codex", "--env", remote)
-    assert "https://***@example.org" in said and "*** stands for a password" in said
+    output = typed(capsys, "install", "--print", "codex", "--env", remote)
+    assert "https://***@example.org" in output and "*** stands for a password" in output
 
 
-def test_a_file_that_is_refused_is_told_with_the_text_to_paste(
+def test_a_file_that_is_refused_prints_the_text_to_paste(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The other clients are connected all the same."""
     (home / ".cursor" / "mcp.json").write_text("{")
-    said = typed(capsys, "install", "cursor", "gemini", code=1)
-    assert "Add this by hand:" in said and '"mcpServers": {' in said
+    output = typed(capsys, "install", "cursor", "gemini", code=1)
+    assert "Add this by hand:" in output and '"mcpServers": {' in output
     assert entry(home / ".gemini" / "settings.json")
 
 
@@ -185,7 +187,7 @@ def test_whoever_reads_may_go_away(home: Path) -> None:
     assert entry(home / ".cursor" / "mcp.json") and entry(home / ".gemini" / "settings.json")
 
 
-def test_a_memory_directory_from_elsewhere_is_asked_about(
+def test_a_memory_directory_from_elsewhere_needs_confirmation(
     home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once, on a terminal; without one the command is named. A remote of one's own confirms it."""

@@ -207,10 +207,10 @@ def test_status_and_doctor_count_alike(base: Path) -> None:
     bank.add(Memory.new("a", "u", ["t"], f"key {TOKEN}"))
     bank.commit()
     bank.close()
-    said = call({**os.environ, **environ}, "status").stdout
+    output = call({**os.environ, **environ}, "status").stdout
     findings = [finding.found for finding in check(base, "files", "sync", **environ)]
-    assert "4 memories" in said and "4 memories" in findings
-    assert "2 not committed" in said and "2 changes not committed" in findings
+    assert "4 memories" in output and "4 memories" in findings
+    assert "2 not committed" in output and "2 changes not committed" in findings
     assert "all memories are committed" not in findings
 
 

@@ -60,17 +60,17 @@ def play_openai_agents(memory: Compartments) -> object:
             step = next_step(given["system_instructions"], last)
             if step is None:
                 text = ResponseOutputText(type="output_text", text="done", annotations=[])
-                said: Any = ResponseOutputMessage(
+                output: Any = ResponseOutputMessage(
                     id="m", type="message", role="assistant", status="completed", content=[text]
                 )
             else:
-                said = ResponseFunctionToolCall(
+                output = ResponseFunctionToolCall(
                     type="function_call",
                     call_id=str(len(seen)),
                     name=step[0],
                     arguments=json.dumps(step[1]),
                 )
-            return ModelResponse(output=[said], usage=Usage(), response_id=None)
+            return ModelResponse(output=[output], usage=Usage(), response_id=None)
 
         async def stream_response(self, *_: Any, **__: Any) -> Any:
             raise NotImplementedError

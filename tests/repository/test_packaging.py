@@ -225,7 +225,7 @@ def test_uvx_runs_the_wheel(wheel: Path, tmp_path: Path) -> None:
 
 @pytest.mark.network
 @pytest.mark.slow
-def test_doctor_under_uvx_starts_what_uvx_was_told_to(wheel: Path, tmp_path: Path) -> None:
+def test_doctor_under_uvx_starts_the_program_of_uvx(wheel: Path, tmp_path: Path) -> None:
     """The same wheel, not what an index may have under the name; so do clients then."""
     command = [UV, "tool", "run", "--quiet", "--python", sys.executable, "--from", str(wheel)]
     done = completed(
@@ -395,9 +395,9 @@ def test_the_script_repairs_an_environment_that_no_longer_works(tmp_path: Path) 
         (programs / name).chmod(0o755)
 
     program("python3", 'case "$*" in *venv*) exit 1 ;; esac')
-    code, said, _ = start()
+    code, output, _ = start()
     assert code == 1
-    assert "apt install python3-venv" in said
+    assert "apt install python3-venv" in output
     # There is no git on the path: `status` ends with 1.
     program("aiaml-server", f'exec {sys.executable} -m aiaml_server "$@"')
     makes = (

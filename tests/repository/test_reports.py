@@ -52,9 +52,9 @@ def test_what_doctor_prints_tells_no_memory(tmp_path: Path) -> None:
     remote = "https://marco:elderberry@127.0.0.1:9/memories.git"
     for words in (("--json",), ()):
         done = doctor(tmp_path, "--offline", *words, AIAML_GITHUB_REMOTE=remote)
-        told = done.stdout + done.stderr
-        assert "20260101_000000_00000001.md" in told  # it does say which file is wrong
-        assert [word for word in (*private, TOKEN, "elderberry") if word in told] == []
+        output = done.stdout + done.stderr
+        assert "20260101_000000_00000001.md" in output  # it does say which file is wrong
+        assert [word for word in (*private, TOKEN, "elderberry") if word in output] == []
 
 
 @pytest.mark.slow

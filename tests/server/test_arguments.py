@@ -171,8 +171,8 @@ def test_arguments_content_is_stored_as_it_was_sent(
     async def play() -> Any:
         async with Client(Server([resolve_name(one.build)(one.read_settings(environ))])) as client:
             stored = await client.call_tool(storing, {**more, "content": sent})
-            told = stored.structured_content or {}
-            made = told.get("id") or told["memory_id"]
+            answer = stored.structured_content or {}
+            made = answer.get("id") or answer["memory_id"]
             asked = {key: made if dots is ... else [made] for key, dots in by.items()}
             return await client.call_tool(reading, {**asked, **where})
 
@@ -268,8 +268,8 @@ def test_arguments_of_another_type_are_refused_with_what_is_right(
     }
     for parameter, schema in tool.parameters.items():
         for sent in wrong[schema["type"]]:
-            said = tool.call(**{**usual, parameter: sent})["refused"]
-            assert f"{parameter}: must be " in said, sent
+            message = tool.call(**{**usual, parameter: sent})["refused"]
+            assert f"{parameter}: must be " in message, sent
 
 
 class Shape(TypedDict, total=False):

@@ -280,17 +280,17 @@ def test_more_than_is_ever_written_is_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("most", "said"), [(100, "100 bytes"), (64 * 1024, "64 KiB"), (4 * 1024 * 1024, "4 MiB")]
+    ("most", "limit"), [(100, "100 bytes"), (64 * 1024, "64 KiB"), (4 * 1024 * 1024, "4 MiB")]
 )
-def test_a_limit_is_told_in_its_unit(most: int, said: str, tmp_path: Path) -> None:
+def test_a_limit_has_its_unit(most: int, limit: str, tmp_path: Path) -> None:
     """By whatever reads a file, and also where the error says it in a sentence of the disk's."""
     path = tmp_path / "file"
     with path.open("wb") as stream:
         stream.truncate(most + 1)
-    with pytest.raises(UnsafePath, match=f"larger than {said};") as refused:
+    with pytest.raises(UnsafePath, match=f"larger than {limit};") as refused:
         read_own(path, most)
-    assert f"larger than {said};" in str(StoreError("read", path, refused.value))
-    with pytest.raises(TooLarge, match=f"larger than {said}: "):
+    assert f"larger than {limit};" in str(StoreError("read", path, refused.value))
+    with pytest.raises(TooLarge, match=f"larger than {limit}: "):
         read_regular(str(path), most)
 
 

@@ -65,10 +65,10 @@ def test_a_file_of_a_toolset_that_is_too_large_is_named(
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_bytes(b"---\n" + b"a: b\n" * (size // 5 + KIB) + b"---\nx\n")
     try:
-        said = str(read(tmp_path))
+        output = str(read(tmp_path))
     except (AiamlError, ValueError) as error:
-        said = str(error)
-    assert re.search(limit, said)
+        output = str(error)
+    assert re.search(limit, output)
 
 
 def test_compartments_write_no_more_than_they_read(tmp_path: Path) -> None:

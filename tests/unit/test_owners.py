@@ -101,10 +101,10 @@ def test_owner_is_another(eve: Path, words: tuple[str, ...], uid: int) -> None:
     """The sentence says whose it is, and the setting that it names takes it."""
     work = eve / "work"
     top = work if words[0] == "compartments" else eve
-    said = " ".join(run(words, work, uid).split())
-    assert SAID not in said
-    assert f"belongs to the user {EVE}" in said
-    assert f"run `aiaml trust {top}`" in said
+    output = " ".join(run(words, work, uid).split())
+    assert SAID not in output
+    assert f"belongs to the user {EVE}" in output
+    assert f"run `aiaml trust {top}`" in output
     assert SAID not in run(words, work, uid, AIAML_SAFE_DIRECTORIES=str(eve.parent))
     assert SAID in run(words, work, uid, AIAML_SAFE_DIRECTORIES=f"/nowhere:{top}")
     assert SAID in run(words, work, uid, AIAML_SAFE_DIRECTORIES="*")

@@ -38,7 +38,7 @@ def test_a_signal_ends_it_and_the_port_is_free_again(base: Path) -> None:
     assert web.get("/api/memories")["total"] == 5
     with socket.create_connection(("127.0.0.1", web.port), 10):
         assert web.end(signal.SIGINT) == 0
-    assert web.said.startswith("Anyone who has this address can read and change your memories")
+    assert web.log.startswith("Anyone who has this address can read and change your memories")
     with Web(base, "--port", str(web.port)) as again:
         assert again.port == web.port
         assert again.end(signal.SIGTERM) == 0
@@ -77,7 +77,7 @@ def test_it_ends_by_itself_when_nobody_comes(base: Path) -> None:
     """So a forgotten page does not stay open."""
     web = Web(base, "--idle", "0.02")
     assert web.ended() == 0
-    assert web.said.endswith("Stopped after 0.02 minutes without a visit.\n")
+    assert web.log.endswith("Stopped after 0.02 minutes without a visit.\n")
 
 
 def test_a_port_that_is_in_use_is_an_error(base: Path) -> None:
