@@ -163,6 +163,17 @@ def test_an_edit_is_saved_with_the_line_ends_of_the_file(page: Page, files: Path
     assert path.read_bytes() == before.replace(b"chicken", b"beef")
 
 
+def test_the_editor_of_a_long_text_begins_at_its_beginning(page: Page, files: Path) -> None:
+    """With its buttons in sight."""
+    path = files / DOG
+    path.write_text(path.read_text("utf-8") + "more of it\n" * 300, "utf-8")
+    page.reload()
+    open_memory(page, "chicken")
+    page.locator("#reader").evaluate("pane => { pane.scrollTop = 2000 }")
+    page.keyboard.press("e")
+    expect(page.get_by_role("button", name="Save")).to_be_in_viewport()
+
+
 def test_an_edit_of_somebody_else_is_shown_before_it_is_replaced(page: Page, files: Path) -> None:
     """The person decides, with both texts in view."""
     open_memory(page, "allergic")

@@ -415,8 +415,9 @@ async function edit() {
     h("p", { id: "wrong", class: "wrong", role: "alert" }),
     editor,
   );
-  editor.focus();
   editor.setSelectionRange(0, 0);
+  editor.focus({ preventScroll: true });
+  byId("reader").scrollTop = 0;
 }
 
 const isChanged = () => editor !== null && editor.value !== editor.defaultValue;
