@@ -110,6 +110,12 @@ def test_links_to_the_web_and_to_mail_work() -> None:
     assert page.found[1][1]["href"] == "https://a.example/cat.png"
 
 
+def test_tasks_have_boxes() -> None:
+    """In lists of both kinds, and nowhere else."""
+    html = safe_html("- [ ] milk\n- [x] tea\n\n[ ] no\n\n1. [X] a\n\n2. b [ ] c\n")
+    assert [html.count(box) for box in ("☐ milk", "☑ tea", "☑ a", "[ ] no", "b [ ] c")] == [1] * 5
+
+
 def test_markdown_is_rendered() -> None:
     """Headings, emphasis, lists, code and tables are what they are in CommonMark."""
     page = safe_html(

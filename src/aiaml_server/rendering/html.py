@@ -16,6 +16,7 @@ from markdown_it import MarkdownIt
 from aiaml_server.format.invisible import marked
 
 _MAX_CHARACTERS = 32 * 1024
+_TASK = re.compile(r"(<li>\s*(?:<p>)?)\[([ xX])\] ")
 _SAFE_LINK = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
 
 
@@ -23,12 +24,13 @@ def safe_html(markdown: str) -> str:
     """Return a fragment of HTML that shows a markdown text, whatever it holds.
 
     Raw HTML appears as text. A link that leads elsewhere than to `http:`, `https:` or `mailto:`
-    stays markdown, and an image becomes a link. A text of more than 32 KiB is shown as it is.
+    stays markdown, an image becomes a link, and a task gets a box. A text of more than 32 KiB is
+    shown as it is.
     """
     if len(markdown) > _MAX_CHARACTERS:
         return f"<pre>{escape(marked(markdown))}</pre>\n"
     html: str = _parser().render(markdown)
-    return marked(html)
+    return marked(_TASK.sub(lambda task: task[1] + ("☐ " if task[2] == " " else "☑ "), html))
 
 
 @cache
