@@ -78,8 +78,8 @@ def _log_lines(
     for version in versions:
         row = _fields(version, texts)
         memory = parsed(row["text"])
-        words = f"{memory.agent}: {title(memory.content)}" if memory else version.name
-        line = f"{marked_line(row['id'])}  {truncate(version.author, 20)}  {words}"
+        words = title(memory.content) if memory else version.name
+        line = f"{marked_line(row['id'])} by {truncate(version.author, 20)}: {words}"
         head = f"{bold(version.commit[:8])}  {format_minute(row['time'])}  {version.action:8}"
         yield f"{head}  {truncate(line, terminal_width() - _HEAD_COLUMNS)}"
         if with_changes:

@@ -92,7 +92,7 @@ def memory_lines(
         cells = (shown.id, shown.timestamp, shown.agent, shown.user, topics, shown.content)
         yield "\t".join(" ".join(cell.split()) for cell in cells)
         return
-    people = truncate(f"{shown.agent} about {shown.user}  {topics}", terminal_width() - 22)
+    people = truncate(f"{shown.agent} about {shown.user} [{topics}]", terminal_width() - 22)
     age = format_age(shown.timestamp)
     yield f"{bold(shown.id)}  {dim(age)}  {dim(_highlight(people, pattern))}"
     for line in matching or [title(memory.content)]:
@@ -110,7 +110,8 @@ def show(ids: Sequence[str], json: bool) -> None:
     """Show memories in full.
 
     The first four characters of an id are enough if no other id begins so. Invisible characters are
-    shown as code points. On a terminal the most similar memories follow.
+    shown as code points such as ‹U+200B›, in a pipe too; --json and the file have the text itself.
+    On a terminal the most similar memories follow.
 
     \b
     Examples:
