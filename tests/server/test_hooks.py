@@ -132,7 +132,7 @@ def test_a_session_begins_with_an_overview(base: Path) -> None:
     ids = remember(base, *(f"Step {number}." for number in range(5)), topics=("Shop", "plan"))
     shop = base.parent / "shop"
     overview, *newest = memories.session_start(HookInput("session_start", str(shop)))
-    assert overview.startswith("9 memories, about ann (9); topics: ")
+    assert overview.startswith("Memories: 9, about ann (9); topics: ")
     assert "Shop (5)" in overview and "anthem (4)" in overview
     assert [line[:8] for line in newest] == ids[:1:-1]
     assert len(memories.session_start(HookInput("session_start"))) == 1

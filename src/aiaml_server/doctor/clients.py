@@ -14,6 +14,7 @@ from aiaml_server.doctor.context import REPORT, Context
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.server.hooks.timeouts import count_timeouts
 from aiaml_server.storage.programs import find
+from aiaml_server.terminal import plural
 from aiaml_server.toolset import Finding, Level
 
 _SERVER_SECONDS = 30.0
@@ -55,7 +56,9 @@ def connections(_: Context) -> Iterator[Finding]:
         yield Finding("clients", "ok", "none is connected; `aiaml install --list` shows them")
     if count := count_timeouts():
         remedy = "memories are not shown then; hooks are quicker on a computer that is less busy"
-        yield Finding("clients", "warning", f"hooks ran out of time {count:,} times", remedy)
+        yield Finding(
+            "clients", "warning", f"hooks ran out of time {plural(count, 'time')}", remedy
+        )
 
 
 def server(context: Context) -> Iterator[Finding]:

@@ -165,7 +165,8 @@ def sync_warnings(status: Status) -> list[str]:
         found.append(f"{status.problem.sentence}. {status.problem.remedy}")
     if status.deletions_waiting:
         found.append(
-            f"{status.deletions_waiting} deletions wait for you. Run `aiaml sync` to confirm them."
+            f"Deletions that wait: {status.deletions_waiting}. Run `aiaml sync` with --forget or "
+            "--bring-back."
         )
     found += [
         f"Two versions of a memory were kept: {kept} and {copy}. Edit or forget one of them."

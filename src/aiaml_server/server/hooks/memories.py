@@ -56,7 +56,7 @@ def session_start(event: HookInput) -> list[str]:
     count = sum(number for _, number in users)
     if not count:
         return []
-    overview = f"{count:,} memories, about {_join(users[:5])}; topics: "
+    overview = f"Memories: {count:,}, about {_join(users[:5])}; topics: "
     overview += _join(index.labels("topic")[:10])
     project = Path(event.directory).name
     dated = index.dated(Filter(topics=(project.casefold(),))) if project else []
