@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -135,7 +136,7 @@ def finding(place: Path, repeats: int) -> Iterator[Row]:
 def citing(place: Path, repeats: int) -> Iterator[Row]:
     """Measure `citations` on 1,000 memories with two citations and three links each."""
     count = 1_000 if repeats > 1 else 100
-    first = fill_repository(place, count).get("mem-0")
+    first = fill_repository(place, count).store.get("mem-0")
     memory_file = place / "memories" / "mem-0.md"
     question = f"what about the {WORDS[300]} and {WORDS[1_500]}?"
 
@@ -147,7 +148,7 @@ def citing(place: Path, repeats: int) -> Iterator[Row]:
 
     def save() -> object:
         content = f"{first.content} "
-        return new().save(first.subject, content, first.citations, memory_id="mem-0")
+        return new().save(first.subject, content, first.citations, id="mem-0")
 
     def row(what: str, seconds: float, ours: Call, bare: Call) -> Row:
         taken, yardstick = in_turn(repeats, ours, bare, clock=process_time)
@@ -161,7 +162,7 @@ def citing(place: Path, repeats: int) -> Iterator[Row]:
     what = "`memory_save`, with two citations : a bare write"
     yield row(what, 0.1, save, lambda: replace_atomic(place / "bare.md", text, 0o644))
     what = "`memory_verify`, with two citations : reading its three files"
-    verify = partial(new().verify, "mem-0", update=False)
+    verify = partial(new().verify, "mem-0", update_timestamp=False)
     yield row(what, 0.2, verify, lambda: [path.read_bytes() for path in (memory_file, *sources)])
     small = place / "small"
     fill_repository(small, 100)
@@ -173,7 +174,7 @@ def citing(place: Path, repeats: int) -> Iterator[Row]:
 def fill_repository(place: Path, count: int) -> MemoryService:
     """Make a repository with memories that cite two lines each and link to others."""
     chance = random.Random(1)
-    (place / ".git").mkdir(parents=True)
+    subprocess.run(["git", "init", "--quiet", str(place)], check=True)
     for number in range(50):
         lines = [f"line_{number}_{line} = {chance.random()}" for line in range(400)]
         (place / f"file_{number}.py").write_text("\n".join(lines), encoding="utf-8")

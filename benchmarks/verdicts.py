@@ -36,10 +36,10 @@ VERSIONS = {
     "urllib3": ("1.24.3", "1.26.18", "2.0.7", "2.2.3"),
 }
 AUTHOR = ("-c", "user.name=Benchmark", "-c", "user.email=benchmark@example.org")
+SUFFIXES = {".py", ".go", ".ts", ".tsx"}
 LINES_OF_A_HISTORY = 600
 LINES_OF_A_FILE = 40
 SHORTEST = 10  # characters
-LIMIT_SECONDS = 3600.0  # for one history
 NAMES = ("lines", "gone", "stale recall", "false stale", "ambiguous", "right line")
 
 
@@ -78,7 +78,7 @@ def surviving(repository: Path, first: str, last: str, path: str) -> dict[int, t
 
 def cite(old: Path, path: str, chance: random.Random) -> list[Citation]:
     """Return citations of some lines of a file, as `memory_save` makes them."""
-    tree = SourceTree(old, LIMIT_SECONDS)
+    tree = SourceTree(old)
     lines = tree.get(path).normalized
     long_enough = [number for number, line in enumerate(lines, 1) if len(line) >= SHORTEST]
     counts = Counter(lines)
@@ -90,11 +90,13 @@ def cite(old: Path, path: str, chance: random.Random) -> list[Citation]:
 
 
 def check_out(repository: Path, commit: str, place: Path) -> None:
-    """Write the files of a commit into a directory."""
+    """Write the files of a commit into a directory, and tell git of them."""
     words = ["git", "-C", str(repository), "archive", commit]
     archive = subprocess.run(words, capture_output=True, check=True).stdout
     place.mkdir()
     subprocess.run(["tar", "x", "-C", str(place)], input=archive, check=True)
+    git(place, "init", "--quiet")
+    git(place, "add", "--all", "--force")
 
 
 def check_history(repository: Path, first: str, last: str) -> tuple[list[Verdict], float]:
@@ -106,9 +108,10 @@ def check_history(repository: Path, first: str, last: str) -> tuple[list[Verdict
         old, new = Path(directory) / "old", Path(directory) / "new"
         check_out(repository, first, old)
         check_out(repository, last, new)
-        paths = sorted(file.relative_to(old).as_posix() for file in old.rglob("*.py"))
+        files = [file for file in old.rglob("*") if file.suffix in SUFFIXES and file.is_file()]
+        paths = sorted(file.relative_to(old).as_posix() for file in files)
         chance.shuffle(paths)
-        tree = SourceTree(new, LIMIT_SECONDS)
+        tree = SourceTree(new)
         for path in paths:
             if len(found) >= LINES_OF_A_HISTORY:
                 break

@@ -39,21 +39,21 @@ def main(root: Path) -> None:
         return
     seen: dict[str, object] = {}
     memories = opened(root)
-    car = memories.save("Car", "the automobile").id
+    car = memories.save("Car", "the automobile")["id"]
     memories.save("Prices", "in cents")
-    seen["by meaning"] = memories.search("vehicle").hits[0].memory.id == car
-    seen["not by words"] = [hit.memory.id for hit in MemoryService(root).search("vehicle").hits]
-    both = memories.search("automobile price").hits
-    seen["once each"] = len(both) == len({hit.memory.id for hit in both}) == 2
-    seen["scores"] = all(0 <= hit.score <= 1 for hit in both)
+    seen["by meaning"] = memories.search("vehicle").value[0]["id"] == car
+    seen["not by words"] = [hit["id"] for hit in MemoryService(root).search("vehicle").value]
+    both = memories.search("automobile price").value
+    seen["once each"] = len(both) == len({hit["id"] for hit in both}) == 2
+    seen["scores"] = all(0 <= hit["score"] <= 1 for hit in both)
     subprocess.run([sys.executable, __file__, str(root), "other"], check=True)
-    found = [hit.memory.subject for hit in memories.search("vehicle").hits]
+    found = [hit["subject"] for hit in memories.search("vehicle").value]
     seen["what another process added"] = "Vehicle tax" in found
     (root / "memories" / f"{car}.md").unlink()
-    found = [hit.memory.subject for hit in memories.search("vehicle").hits]
+    found = [hit["subject"] for hit in memories.search("vehicle").value]
     seen["a deleted file is no hit"] = "Car" not in found
-    seen["sync"] = vars(memories.index.sync(memories.list_memories().memories.values()))
-    seen["sync again"] = vars(memories.index.sync(memories.list_memories().memories.values()))
+    seen["sync"] = memories.sync_index()
+    seen["sync again"] = memories.sync_index()
     words = ["git", "-C", str(root), "status", "--porcelain", "-uall"]
     status = subprocess.run(words, capture_output=True, check=True, text=True).stdout
     seen["git status"] = sorted({line[3:].partition("/")[0] for line in status.splitlines()})

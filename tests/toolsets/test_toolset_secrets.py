@@ -65,8 +65,7 @@ def stores(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             return dict(tool(**who, section="Decisions", content=text))
         if toolset == "citations":
             tool = built(toolset, AIAML_CITATIONS_REPO=str(repo), **values)["memory_save"].call
-            answer = tool(f"About {len(text)} characters", text)
-            return dict(getattr(answer, "value", answer))
+            return dict(tool(subject=f"About {len(text)} characters", content=text))
         if toolset == "compartments":
             file = str(tmp_path / "compartments.json")
             manifest = toolsets.manifest(toolset)

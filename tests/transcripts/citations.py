@@ -21,6 +21,6 @@ content = (
     "**Fact**: There is one rate.\n\n**Reasoning**: The shop sells books no more.\n\n"
     "**Action**: Ask before adding another."
 )
-link = Link("related", cents.id)
+link = Link("related", cents["id"])
 memories.save("There is one rate of VAT", content, [Citation("prices.py", 6)], [link])
 (root / "prices.py").write_text(f"import math\n\n{CODE.replace('0.19', '0.2')}", encoding="utf-8")

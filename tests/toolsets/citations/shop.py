@@ -44,7 +44,7 @@ def commit(root: Path) -> None:
 def save(root: Path, *places: str, subject: str = "Prices are in cents") -> str:
     """Save a memory that cites places; return its id."""
     citations = [Citation(place) for place in places]
-    return MemoryService(root).save(subject, FACT, citations).id
+    return str(MemoryService(root).save(subject, FACT, citations)["id"])
 
 
 def run(words: Sequence[str], cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -87,11 +87,11 @@ def test_malformed_memories_say_what_is_wrong(shop: Path) -> None:
     ):
         write(shop, "memories/mem-x.md", text)
         with pytest.raises(MalformedMemory, match=part) as raised:
-            MemoryService(shop).get("mem-x")
+            MemoryService(shop).store.get("mem-x")
         assert str(raised.value).startswith("memories/mem-x.md: ")
     (shop / "memories/mem-x.md").write_bytes(b"---\n\xff\n")
     with pytest.raises(MalformedMemory, match="utf-8"):
-        MemoryService(shop).get("mem-x")
+        MemoryService(shop).store.get("mem-x")
 
 
 def test_an_update_changes_no_other_byte(shop: Path) -> None:
@@ -107,11 +107,11 @@ def test_an_update_changes_no_other_byte(shop: Path) -> None:
         ({"content": "Text."}, "", ""),
     ):
         write(shop, "memories/mem-x.md", before)
-        MemoryService(shop).save(memory_id="mem-x", **changes)
+        MemoryService(shop).save(id="mem-x", **changes)
         assert (shop / "memories/mem-x.md").read_bytes().decode() == before.replace(old, new)
     write(shop, "memories/mem-x.md", "---\nid: mem-x\nsubject: &s x\nowner: *s\n---\n")
     with pytest.raises(MalformedMemory, match="not a YAML map"):
-        MemoryService(shop).save("y", memory_id="mem-x")
+        MemoryService(shop).save("y", id="mem-x")
 
 
 def test_eight_writers_lose_nothing(shop: Path) -> None:
@@ -127,11 +127,11 @@ def test_eight_writers_lose_nothing(shop: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(MemoryService(shop).list_memories().memories) == 40
+    assert len(MemoryService(shop).store.scan().memories) == 40
     assert all(path.suffix == ".md" for path in (shop / "memories").iterdir())
     with pytest.raises(Exception, match="is taken by"):
         MemoryService(shop).save(
-            "a", FACT, memory_id=MemoryService(shop).store.ids()[0].upper().replace("MEM-", "mem-")
+            "a", FACT, id=MemoryService(shop).store.ids()[0].upper().replace("MEM-", "mem-")
         )
 
 
@@ -149,7 +149,7 @@ def test_a_deletion_is_durable_before_it_is_acknowledged(
     with pytest.raises(DiskError, match="no space left"):
         MemoryService(shop).delete(memory_id)
     monkeypatch.undo()
-    assert not MemoryService(shop).list_memories().memories
+    assert not MemoryService(shop).store.scan().memories
 
 
 # --- repositories of strangers --------------------------------------------------------------------
@@ -211,7 +211,7 @@ def test_nothing_outside_is_read_or_written(shop: Path, tmp_path: Path) -> None:
     (shop / "memories").unlink()
     (shop / "memories").mkdir()
     (shop / "memories/mem-x.md").symlink_to(tmp_path / "outside/secret.py")
-    assert "symbolic link" in MemoryService(shop).list_memories().unread["memories/mem-x.md"]
+    assert "symbolic link" in MemoryService(shop).store.scan().unread["memories/mem-x.md"]
     assert sorted(path.name for path in (tmp_path / "outside").iterdir()) == ["secret.py"]
 
 
@@ -226,18 +226,10 @@ def test_pipes_and_huge_files_are_not_opened(shop: Path) -> None:
         assert found.verdict == verdict, path
     (shop / "memories").mkdir()
     os.mkfifo(shop / "memories/mem-pipe.md")
-    assert "pipe" in MemoryService(shop).list_memories().unread["memories/mem-pipe.md"]
+    assert "pipe" in MemoryService(shop).store.scan().unread["memories/mem-pipe.md"]
     os.mkfifo(shop / ".memory-config.yaml")
     with pytest.raises(Exception, match="pipe"):
         MemoryService(shop)
-
-
-def test_a_call_has_an_end(shop: Path) -> None:
-    """When its time is used up, what is left is unseen; git is asked once for all files."""
-    ids = [save(shop, "prices.py:2", subject=f"Memory {number}") for number in range(3)]
-    results, _ = MemoryService(shop).verify_all(ids, seconds=-1)
-    assert all("no time left" in result.checked[0].note for result in results)
-    assert not any(result.is_valid or result.stale for result in results)
 
 
 def test_a_repository_of_another_user_is_not_taken(
@@ -258,5 +250,5 @@ def test_a_repository_of_another_user_is_not_taken(
 def test_the_library_is_used_directly(shop: Path) -> None:
     """As the documentation shows it."""
     saved = MemoryService(shop).save("Prices", FACT, [Citation("prices.py", 2)])
-    memory = MemoryService(shop).get(saved.id)
+    memory = MemoryService(shop).store.get(saved["id"])
     assert isinstance(memory, Memory) and memory.fact == "Prices are in cents."

@@ -60,12 +60,12 @@ def test_an_index_that_fails_stops_nothing(shop: Path) -> None:
     """Saving warns, search finds by words and says so, only synchronizing fails."""
     memories = MemoryService(shop, BrokenIndex())
     saved = memories.save("Prices", FACT)
-    assert "out of order" in saved.warnings[0]
-    found = memories.search("prices")
-    assert [hit.memory.id for hit in found.hits] == [saved.id] and "out of order" in found.note
+    assert "out of order" in saved["warnings"][0]
+    hits, notes = memories.search("prices")
+    assert [hit["id"] for hit in hits] == [saved["id"]] and "out of order" in notes[0]
     with pytest.raises(Unavailable):
-        memories.index.sync(memories.list_memories().memories.values())
-    assert memories.delete(saved.id) == []
+        memories.sync_index()
+    assert memories.delete(saved["id"])["deleted"]
 
 
 def test_what_is_not_installed_is_said(shop: Path) -> None:
@@ -73,7 +73,7 @@ def test_what_is_not_installed_is_said(shop: Path) -> None:
     (shop / ".memory-config.yaml").write_text("index:\n  type: chroma\n")
     memories = MemoryService(shop)
     if isinstance(memories.index, ChromaIndex) and not memories.index.health_check():
-        assert "Found by words alone" in memories.search("prices").note
+        assert "Found by words alone" in memories.search("prices").notes[0]
     assert not (shop / ".chroma").exists()
 
 
@@ -127,18 +127,18 @@ def test_forgetful_holds_what_the_files_say(shop: Path, endpoint: tuple[str, For
     other = {"title": "o", "tags": ["x"], "source_files": ["mem-o"], "encoding_version": "1"}
     forgetful.execute("create_memory", other)
     memories = MemoryService(shop, ForgetfulIndex(address, address, str(shop)))
-    first = memories.save("Tea", "A pot of tea").id
-    memories.save("Prices", "Cents", memory_id="mem-prices")
+    first = memories.save("Tea", "A pot of tea")["id"]
+    memories.save("Prices", "Cents", id="mem-prices")
     assert memories.index.health_check()
-    assert vars(memories.index.sync(memories.list_memories().memories.values())) == {
+    assert memories.sync_index() == {
         "index": "forgetful", "memories": 2, "added": 0, "removed": 0
     }  # fmt: skip
-    memories.save(content="A cup of tea", memory_id=first)
+    memories.save(content="A cup of tea", id=first)
     (shop / "memories/mem-prices.md").unlink()
-    done = memories.index.sync(memories.list_memories().memories.values())
-    assert (done.added, done.removed) == (0, 1)
+    done = memories.sync_index()
+    assert (done["added"], done["removed"]) == (0, 1)
     assert dict(memories.index.search("anything", 5)).keys() == {first}
-    assert [hit.memory.id for hit in memories.search("nothing that it says").hits] == [first]
+    assert [hit["id"] for hit in memories.search("nothing that it says").value] == [first]
     assert not forgetful.memories[0]["is_obsolete"]
 
 
@@ -164,12 +164,10 @@ def test_chroma_that_came_with_a_repository_is_not_opened(
     index = ChromaIndex(planted, "memories", lambda _: [])
     assert index.search("tea", 3) == [] and index.health_check()
     place = Path(client.call_args[0][0])
-    assert place.parent == planted and len(place.name) == 32
-    assert [path.name for path in place.iterdir()] == [".gitignore"]
+    assert place.is_dir() and not place.is_relative_to(shop)
     assert client.call_args_list[0] == client.call_args_list[1]
-    (shop / "link").symlink_to(planted)
-    with pytest.raises(Unavailable, match="link"):
-        ChromaIndex(shop / "link", "memories", lambda _: []).search("tea", 3)
+    ChromaIndex(shop / ".other", "memories", lambda _: []).search("tea", 3)
+    assert Path(client.call_args[0][0]) != place
 
 
 @pytest.mark.network

@@ -29,7 +29,7 @@ def test_memories_are_imported(shop: Path) -> None:
     """Their texts byte for byte, folders as tags, headings as subjects, references as links."""
     memories = MemoryService(shop)
     results = import_serena(memories)
-    memory = memories.get("mem-topic.prices")
+    memory = memories.store.get("mem-topic.prices")
     data = (shop / "memories/mem-topic.prices.md").read_bytes()
     original = (shop / ".serena/memories/topic/prices.md").read_bytes()
     assert data.endswith(b"\n---\n\n" + original + b"\n")
@@ -38,19 +38,19 @@ def test_memories_are_imported(shop: Path) -> None:
         ("references", "mem-topic.other")
     ]
     assert b"\nsource: .serena/memories/topic/prices.md\n" in data.replace(b'"', b"")
-    assert memories.get("mem-topic.other").subject == "no heading"
-    assert len(memories.get("mem-long").subject) < 80
+    assert memories.store.get("mem-topic.other").subject == "no heading"
+    assert len(memories.store.get("mem-long").subject) < 80
     assert results["topic/prices.md"] == "mem-topic.prices"
-    assert "utf-8" in results["latin.md"] and "rename it" in results["\u00fcber uns.md"]
+    assert "utf-8" in results["latin.md"] and "ids look like" in results["\u00fcber uns.md"]
     assert len(memories.store.ids()) == 3
 
 
 def test_a_second_run_changes_nothing(shop: Path) -> None:
     """And another directory can be named."""
     memories = MemoryService(shop)
-    import_serena(memories, shop / ".serena" / "memories")
-    memories.save(content="Corrected.", memory_id="mem-topic.other")
-    assert "is there already" in import_serena(memories)["topic/other.md"]
-    assert memories.get("mem-topic.other").content == "Corrected."
+    import_serena(memories, str(shop / ".serena" / "memories"))
+    memories.save(content="Corrected.", id="mem-topic.other")
+    assert "is taken by" in import_serena(memories)["topic/other.md"]
+    assert memories.store.get("mem-topic.other").content == "Corrected."
     with pytest.raises(NoRepository, match="Serena's memories"):
-        import_serena(memories, shop / "nowhere")
+        import_serena(memories, str(shop / "nowhere"))

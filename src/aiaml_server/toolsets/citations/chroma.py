@@ -1,19 +1,19 @@
 """An index in Chroma. It is derived from the files and can be rebuilt at any time.
 
 A Chroma database is obeyed: SQLite deletes a file that a journal beside it names, and a collection
-names the model that its client loads (chromadb 1.5.9, `build_from_config`). So the database lies
-below a name made with a key of this user, and one that came with a repository is never opened.
+names the model that its client loads (chromadb 1.5.9, `build_from_config`). So the database lies in
+the user's state directory, by the configured directory, and none in a repository is ever opened.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from aiaml_server.files import make_directory, read_own, write_atomic
+from aiaml_server.files import make_directory
 from aiaml_server.identity import state_directory
 from aiaml_server.toolsets.citations.errors import Unavailable
 from aiaml_server.toolsets.citations.index import MemoryIndex, text_digest
@@ -21,8 +21,6 @@ from aiaml_server.toolsets.citations.models import Memory
 
 Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
 """Turns texts into vectors of one length."""
-
-_KEY_BYTES = 32
 
 
 class ChromaIndex(MemoryIndex):
@@ -84,7 +82,9 @@ class ChromaIndex(MemoryIndex):
             message = "index.type is chroma; install it: pip install 'aiaml-server[chroma]'"
             raise Unavailable(message) from error
         try:
-            place = _private_directory(self._directory)
+            digest = hashlib.sha256(os.fsencode(os.path.realpath(self._directory))).hexdigest()
+            place = state_directory() / "chroma" / digest[:32]
+            make_directory(place)
             SharedSystemClient.clear_system_cache()  # an open client does not see what others add
             settings = chromadb.Settings(anonymized_telemetry=False)
             client = chromadb.PersistentClient(str(place), settings)
@@ -97,27 +97,6 @@ class ChromaIndex(MemoryIndex):
     def _vectors(self, text: str) -> list[list[float]]:
         embed = self._embed or _default_model()
         return [list(map(float, vector)) for vector in embed([text])]
-
-
-def _private_directory(directory: Path) -> Path:
-    """Return a directory whose name only this user can know, which git does not show.
-
-    Raises:
-        Unavailable: the directory above it lies behind a link.
-        OSError: it cannot be created.
-    """
-    if Path(os.path.realpath(directory)) != directory:
-        raise Unavailable("it is, or lies behind, a link")
-    key_file = state_directory() / "chroma-key"
-    if not key_file.exists():
-        make_directory(key_file.parent)
-        write_atomic(key_file, os.urandom(_KEY_BYTES))
-    key = read_own(key_file, _KEY_BYTES)
-    place = directory / blake2b(os.fsencode(directory), key=key, digest_size=16).hexdigest()
-    make_directory(place)
-    if not (place / ".gitignore").exists():
-        write_atomic(place / ".gitignore", b"*\n")
-    return place
 
 
 def _default_model() -> Embed:

@@ -7,25 +7,23 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.resources import files
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from aiaml_server.format.invisible import inert, inert_json, marked, marked_line
-from aiaml_server.toolsets.citations import MANIFEST, answers, graph
+from aiaml_server.toolsets.citations import MANIFEST, graph
 from aiaml_server.toolsets.citations.citing import relative_path
-from aiaml_server.toolsets.citations.errors import InvalidInput, NotFound, ToolError
+from aiaml_server.toolsets.citations.errors import NotFound, ToolError
 from aiaml_server.toolsets.citations.import_serena import import_serena
-from aiaml_server.toolsets.citations.models import Citation, Link, is_memory_id
-from aiaml_server.toolsets.citations.report import count_results, report_rows
-from aiaml_server.toolsets.citations.service import MemoryService, find_repository
+from aiaml_server.toolsets.citations.models import Citation, JsonObject, Link
+from aiaml_server.toolsets.citations.service import MemoryService, Verification
 from aiaml_server.toolsets.citations.store import MAX_BYTES
+from aiaml_server.toolsets.citations.verify import OK, CheckedCitation
 from aiaml_server.toolsets.failures import annotation
 
 DONE, NEGATIVE, FAILED, INTERRUPTED = 0, 1, 2, 130
 """Exit codes: done or valid; stale or nothing found; something could not be done or read."""
-_VERIFY_SECONDS = 600.0
 
 
 class Output(NamedTuple):
@@ -33,17 +31,17 @@ class Output(NamedTuple):
 
     Attributes:
         value: the answer as JSON.
-        lines: the answer as text.
+        lines: the answer as text; None to print it as JSON in any case.
         notes: what is printed on standard error.
         code: the exit code.
-        annotations: lines that GitHub is to obey.
+        prefix: what stands before each line, so that GitHub obeys it.
     """
 
     value: Any
-    lines: Sequence[str]
+    lines: Sequence[str] | None = None
     notes: Sequence[str] = ()
     code: int = DONE
-    annotations: Sequence[str] = ()
+    prefix: str = ""
 
 
 def main(words: Sequence[str] | None = None, prog: str = "citations") -> int:
@@ -53,7 +51,8 @@ def main(words: Sequence[str] | None = None, prog: str = "citations") -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         given = _build_parser(prog).parse_args(words)
-        output: Output = given.run(given, _open(given))
+        settings = MANIFEST.read_settings(os.environ)
+        output: Output = given.run(given, MemoryService.from_settings(settings, given.repo))
         _print(output, as_json=given.json)
     except SystemExit as exit_:  # argparse has printed help or a usage error
         return int(exit_.code or DONE)
@@ -69,36 +68,25 @@ def main(words: Sequence[str] | None = None, prog: str = "citations") -> int:
 
 
 def _print(output: Output, *, as_json: bool) -> None:
-    if as_json:
-        sys.stdout.write(f"{inert_json(json.dumps(output.value, indent=2))}\n")
-    for line in [] if as_json else output.lines:
-        sys.stdout.write(f"{inert(marked(line))}\n")
-    for command in output.annotations:
-        sys.stdout.write(f"::{inert(marked_line(command))}\n")
-    for note in output.notes:
-        sys.stderr.write(f"{inert(marked_line(note))}\n")
+    if as_json or output.lines is None:
+        lines = [inert_json(json.dumps(output.value, indent=2))]
+    else:
+        lines = [f"{output.prefix}{inert(marked(line))}" for line in output.lines]
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+    sys.stderr.writelines(f"{inert(marked_line(note))}\n" for note in output.notes)
     sys.stdout.flush()
-
-
-def _open(given: argparse.Namespace) -> MemoryService:
-    settings = MANIFEST.read_settings(os.environ)
-    return MemoryService(
-        find_repository(given.repo or settings["AIAML_CITATIONS_REPO"]),
-        forgetful=settings["AIAML_CITATIONS_FORGETFUL"],
-        check_secrets=settings["AIAML_CHECK_SECRETS"],
-    )
 
 
 def search(given: argparse.Namespace, memories: MemoryService) -> Output:
     """Find memories by words or a question, best first. Exit codes: 0 found, 1 nothing."""
     paths = [relative_path(path, memories.root, os.curdir) for path in given.path or ()]
-    result = memories.search(" ".join(given.words), given.limit, given.verify, given.tag, paths)
-    found = answers.hits_to_list(memories, result)
-    lines = [marked_line("{id}  {subject}  ({score:.2f})".format(**memory)) for memory in found]
-    notes = answers.search_notes(result)
-    if not found:
-        return Output(found, lines, [*notes, "no memory was found"], NEGATIVE)
-    return Output(found, lines, notes)
+    hits, notes = memories.search(
+        " ".join(given.words), given.limit, given.verify, given.tag, paths
+    )
+    lines = [marked_line("{id}  {subject}  ({score:.2f})".format(**hit)) for hit in hits]
+    if not hits:
+        return Output(hits, lines, [*notes, "no memory was found"], NEGATIVE)
+    return Output(hits, lines, notes)
 
 
 def save(given: argparse.Namespace, memories: MemoryService) -> Output:
@@ -111,84 +99,90 @@ def save(given: argparse.Namespace, memories: MemoryService) -> Output:
     saved = memories.save(
         given.subject, content, citations, links, given.tag, given.id, cwd=os.curdir
     )
-    return Output(saved._asdict(), [f"saved {saved.path}"], saved.warnings)
+    return Output(saved, [f"saved {saved['path']}"], saved["warnings"])
 
 
 def get(given: argparse.Namespace, memories: MemoryService) -> Output:
     """Show a memory."""
-    value = answers.memory_to_dict(memories, memories.store.get(given.id))
-    return Output(value, [memories.store.read_text(given.id).rstrip()])
+    return Output(memories.get(given.id), [memories.store.read_text(given.id).rstrip()])
 
 
 def list_memories(given: argparse.Namespace, memories: MemoryService) -> Output:
     """List the memories. Files that cannot be read are named."""
-    scan = memories.list_memories(given.tag)
-    found = [answers.summary_to_dict(memories, memory) for memory in scan.memories.values()]
-    lines = [marked_line("{id}  {subject}".format(**memory)) for memory in found]
-    return Output(found, lines, answers.unread_notes(scan.unread))
+    found, notes = memories.list_memories(given.tag)
+    return Output(found, [marked_line("{id}  {subject}".format(**each)) for each in found], notes)
 
 
 def verify(given: argparse.Namespace, memories: MemoryService) -> Output:
     """Check that the cited lines are still there. Exit codes: 0 valid, 1 stale, 2 not all read.
 
-    With FILE, only memories that cite these files, or are these files or ids.
+    With FILE, only memories that cite these files, or are these files.
     """
-    paths = []
-    for name in given.files:
-        is_id = is_memory_id(name) and not Path(name).exists()
-        path = relative_path(name, memories.root, os.curdir)
-        paths.append(memories.store.path(name) if is_id else path)
-    results, scan = memories.verify_all(None, given.update, paths, _VERIFY_SECONDS)
-    unread = scan.unread
-    if paths:  # a broken memory of somebody else must not block this change
-        relevant = {*paths, *scan.needs_pyyaml}
-        unread = {path: sentence for path, sentence in unread.items() if path in relevant}
-    rows = list(report_rows(results, unread))
+    paths = [relative_path(name, memories.root, os.curdir) for name in given.files]
+    results, unread = memories.verify_all(given.update, paths)
     code = NEGATIVE if any(result.stale or result.problem for result in results) else DONE
     if unread or any(result.is_unseen for result in results):
         code = FAILED
-    value = [answers.verified_to_dict(memories, result) for result in results]
-    report = {"memories": value, "unreadable": list(unread.values())}
-    lines = [marked_line(f"{row.path}: {row.text}") for row in rows]
-    commands = [annotation(row.level, row.text, file=row.path) for row in rows]
-    notes = [count_results(results, unread)]
+    checked = [result.to_dict() for result in results]
+    value = {"memories": checked, "unreadable": list(unread.values())}
+    rows = list(report(results, unread))
+    stale = sum(bool(result.stale) for result in results)
+    note = f"{len(results)} verified, {stale} stale, {len(unread)} not read"
+    if stale:
+        note += "; if a memory still holds, `save --id ID --cite FILE:LINE` cites it anew"
     if given.github:
-        return Output(report, [], notes, code, commands)
-    return Output(report, lines, notes, code)
+        commands = [annotation(level, text, file=path) for level, path, text in rows]
+        return Output(value, commands, [note], code, "::")
+    return Output(value, [marked_line(f"{path}: {text}") for _, path, text in rows], [note], code)
+
+
+def report(
+    results: Sequence[Verification], unread: Mapping[str, str]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield what was found about each citation that is not ok, and each file that is not read.
+
+    Each row has the level (`error`, `warning` or `notice`, as GitHub calls them), the path of the
+    memory's file and a text.
+    """
+    for result in results:
+        for entry in result.checked:
+            level = "error" if entry.is_stale else "notice" if entry.is_valid else "warning"
+            if entry.verdict != OK:
+                yield level, result.path, _describe(entry, result.memory.fact)
+        if result.problem:
+            yield "error", result.path, result.problem
+    for path, sentence in unread.items():
+        yield "error", path, f"not read: {sentence}"
+
+
+def _describe(entry: CheckedCitation, fact: str) -> str:
+    today = " or ".join(f"{path}:{line}" for path, line in entry.places[:5])
+    parts = [f"{entry.citation} {entry.verdict}", today and f"today {today}", entry.note]
+    if entry.is_stale:
+        parts += [f"was: {entry.citation.snippet or '(no text)'}", f"the memory says: {fact}"]
+    return ", ".join(filter(None, parts))
 
 
 def show_graph(given: argparse.Namespace, memories: MemoryService) -> Output:
     """Show what a memory's links lead to. Without ID, list where to begin."""
     if not given.id:
-        roots = graph.find_roots(memories.store.scan().memories)
-        return Output(roots, roots)
-    walk = memories.traverse(given.id, given.depth, order=given.order)
-    lines = [f"{edge.source} -> {edge.type} {marked_line(edge.target)}" for edge in walk.edges]
-    lines += [f"{marked_line(target)} is missing" for target in walk.missing]
-    return Output(answers.walk_to_dict(memories, given.id, walk), lines)
+        return Output(graph.find_roots(memories.store.scan().memories))
+    return Output(memories.traverse(given.id, given.depth, order=given.order))
 
 
 def delete(given: argparse.Namespace, memories: MemoryService) -> Output:
-    """Delete a memory's file. Links that lead nowhere then are named."""
-    path = memories.store.path(given.id)
-    if not given.yes:
-        raise InvalidInput(f"--yes deletes {path}; git keeps what was committed")
-    sources = [edge.source for edge in memories.delete(given.id)]
-    lines = [f"deleted {path}", *(f"{source} links to it" for source in sources)]
-    return Output({"path": path, "referenced_by": sources}, lines)
+    """Delete a memory's file. Git keeps what was committed."""
+    return Output(memories.delete(given.id))
 
 
 def sync_index(given: argparse.Namespace, memories: MemoryService) -> Output:  # noqa: ARG001
     """Bring the index for search by meaning up to date."""
-    done = memories.index.sync(memories.store.scan().memories.values())
-    line = f"{done.index}: {done.memories} memories, {done.added} added, {done.removed} removed"
-    return Output(vars(done), [line])
+    return Output(memories.sync_index())
 
 
 def serena(given: argparse.Namespace, memories: MemoryService) -> Output:
     """Import Serena's memories. The originals stay; a second run changes nothing."""
-    results = import_serena(memories, Path(given.directory) if given.directory else None)
-    return Output(results, [marked_line(f"{path}: {said}") for path, said in results.items()])
+    return Output(import_serena(memories, given.directory))
 
 
 def skill(given: argparse.Namespace, memories: MemoryService) -> Output:  # noqa: ARG001
@@ -200,12 +194,12 @@ def skill(given: argparse.Namespace, memories: MemoryService) -> Output:  # noqa
 # --- the parser -----------------------------------------------------------------------------------
 
 _Command = Callable[[argparse.Namespace, MemoryService], Output]
-_FLAG: dict[str, Any] = {"action": "store_true"}
-_MANY: dict[str, Any] = {"action": "append"}
-_MAYBE: dict[str, Any] = {"nargs": "?"}
-_ANY: dict[str, Any] = {"nargs": "*"}
+_FLAG: JsonObject = {"action": "store_true"}
+_MANY: JsonObject = {"action": "append"}
+_MAYBE: JsonObject = {"nargs": "?"}
+_ANY: JsonObject = {"nargs": "*"}
 # Each command, and its arguments: name, help, and what else argparse needs.
-_COMMANDS: dict[str, tuple[_Command, list[tuple[str, str, dict[str, Any]]]]] = {
+_COMMANDS: dict[str, tuple[_Command, list[tuple[str, str, JsonObject]]]] = {
     "search": (
         search,
         [
@@ -232,7 +226,7 @@ _COMMANDS: dict[str, tuple[_Command, list[tuple[str, str, dict[str, Any]]]]] = {
     "verify": (
         verify,
         [
-            ("files", "cited files, memory files or ids", _ANY),
+            ("files", "cited files or memory files", _ANY),
             ("--update", "write today's lines and the time into the valid memories", _FLAG),
             ("--github", "print annotations for GitHub", _FLAG),
         ],
@@ -242,10 +236,10 @@ _COMMANDS: dict[str, tuple[_Command, list[tuple[str, str, dict[str, Any]]]]] = {
         [
             ("id", "where to begin", _MAYBE),
             ("--depth", "the largest distance", {"type": int, "default": 3}),
-            ("--order", "bfs or dfs", {"choices": graph.ORDERS, "default": "bfs"}),
+            ("--order", "bfs or dfs", {"choices": ("bfs", "dfs"), "default": "bfs"}),
         ],
     ),
-    "delete": (delete, [("id", "the memory's id", {}), ("--yes", "do it", _FLAG)]),
+    "delete": (delete, [("id", "the memory's id", {})]),
     "sync-index": (sync_index, []),
     "import-serena": (serena, [("directory", "where they are; else .serena/memories", _MAYBE)]),
     "skill": (skill, []),

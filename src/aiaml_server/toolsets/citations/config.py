@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular
 from aiaml_server.toolsets.citations.errors import InvalidConfig, MalformedMemory
 from aiaml_server.toolsets.citations.frontmatter import parse
+from aiaml_server.toolsets.citations.models import JsonObject
 
 CONFIG_NAME = ".memory-config.yaml"
 DEFAULT_DIRECTORY = "memories"
@@ -29,7 +30,7 @@ class Config:
         limit: the number of search results if the caller gives none.
         min_keyword_length: the shortest word that a search compares, in characters.
         index: the search index: null for none, `chroma` or `forgetful`.
-        chroma_directory: where Chroma keeps its files, relative to the repository's top.
+        chroma_directory: the name that Chroma's files are kept by.
         chroma_collection: the name of the Chroma collection.
         forgetful_endpoint: the address of the Forgetful server.
         verify_on_retrieval: whether search and get verify what they return.
@@ -64,8 +65,8 @@ _KEYS = {
     "index.type": ("index", "null|chroma|forgetful", "null, chroma or forgetful"),
     "index.chroma.persist_dir": (
         "chroma_directory",
-        rf"\.chroma(?:/{_DIRECTORY})?|{_DIRECTORY}",
-        "a directory in the repository, not hidden except .chroma",
+        r"[^\x00]+",
+        "the name of a directory",
     ),
     "index.chroma.collection": (
         "chroma_collection",
@@ -109,9 +110,11 @@ def parse_config(text: str) -> Config:
         ValueError: a key or a value is wrong.
         MalformedMemory: it is not a YAML map.
     """
-    settings: dict[str, Any] = {}
-    for key, value in _flatten(parse(text), "").items():
+    settings: JsonObject = {}
+    for key, value in _flatten(parse(text)):
         if key not in _KEYS:
+            if not value:  # an empty section
+                continue
             raise ValueError(f"{key[:200]} is not a known key; there are {', '.join(_KEYS)}")
         field, pattern, rule = _KEYS[key]
         if not isinstance(value, str) or not re.fullmatch(pattern, value):
@@ -120,12 +123,10 @@ def parse_config(text: str) -> Config:
     return Config(**settings)
 
 
-def _flatten(fields: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """Return nested maps as one, with dots in the keys. Empty sections are left out."""
-    flat: dict[str, Any] = {}
+def _flatten(fields: JsonObject, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield what nested maps hold, with dots in the keys."""
     for name, value in fields.items():
         if isinstance(value, dict):
-            flat |= _flatten(value, f"{prefix}{name}.")
-        elif value or f"{prefix}{name}" in _KEYS:
-            flat[f"{prefix}{name}"] = value
-    return flat
+            yield from _flatten(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value

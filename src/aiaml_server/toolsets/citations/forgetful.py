@@ -14,7 +14,7 @@ from typing import Any
 
 from aiaml_server.toolsets.citations.errors import Unavailable
 from aiaml_server.toolsets.citations.index import MemoryIndex, text_digest
-from aiaml_server.toolsets.citations.models import Memory
+from aiaml_server.toolsets.citations.models import JsonObject, Memory
 
 
 class ForgetfulIndex(MemoryIndex):
@@ -58,16 +58,17 @@ class ForgetfulIndex(MemoryIndex):
     def search(self, query: str, limit: int) -> Sequence[tuple[str, float]]:
         """Return ids with a likeness from 0 to 1, best first."""
         context = "memories of this code base"
-        answer = self._call(
-            "query_memory", query=query, query_context=context, k=limit, include_links=False
-        )
+        answer = self._call("query_memory", query=query, query_context=context, k=limit)
         likeness = {score["memory_id"]: score["similarity"] for score in answer["scores"]}
-        ours = [entry for entry in answer["primary_memories"] if self._tag in entry["tags"]]
-        return [(entry["source_files"][0], likeness.get(entry["id"]) or 0.0) for entry in ours]
+        return [
+            (entry["source_files"][0], likeness.get(entry["id"]) or 0.0)
+            for entry in answer["primary_memories"]
+            if self._tag in entry["tags"]
+        ]
 
-    def _entries(self) -> list[dict[str, Any]]:
+    def _entries(self) -> list[JsonObject]:
         """Return the memories of this repository that the server holds."""
-        entries: list[dict[str, Any]] = []
+        entries: list[JsonObject] = []
         while not len(entries) % 100:
             arguments = {"limit": 100, "offset": len(entries), "tags": [self._tag]}
             page = self._call("get_recent_memories", **arguments)["memories"]
@@ -88,20 +89,17 @@ class ForgetfulIndex(MemoryIndex):
                 f" server, set AIAML_CITATIONS_FORGETFUL={self._endpoint}"
             )
         try:
-            given = {"tool_name": tool, "arguments": arguments}
-            return asyncio.run(asyncio.wait_for(self._execute(given), 10))
+            return asyncio.run(asyncio.wait_for(self._execute(tool, arguments), 10))
         except Exception as error:  # the SDK and the network raise many kinds
-            cause: BaseException = error
-            while parts := getattr(cause, "exceptions", ()):  # a group, which Python 3.11 has
-                cause = parts[0]
-            raise Unavailable(f"Forgetful at {self._endpoint} does not answer: {cause}") from error
+            raise Unavailable(f"Forgetful at {self._endpoint} does not answer: {error}") from error
 
-    async def _execute(self, given: dict[str, Any]) -> Any:
+    async def _execute(self, tool: str, arguments: JsonObject) -> Any:
         from mcp import Client  # noqa: PLC0415 (only this index needs it)
 
+        given = {"tool_name": tool, "arguments": arguments}
         async with Client(f"{self._endpoint}/mcp") as client:
             result = await client.call_tool("execute_forgetful_tool", given)
-            text = "".join(getattr(block, "text", "") for block in result.content)
-            if result.is_error:
-                raise RuntimeError(text)
-            return json.loads(text)
+        text = "".join(getattr(block, "text", "") for block in result.content)
+        if result.is_error:
+            raise RuntimeError(text)
+        return json.loads(text)

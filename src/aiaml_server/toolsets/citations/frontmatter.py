@@ -12,8 +12,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from aiaml_server.frontmatter import format_scalar, load_yaml, replace_entries, split
+from aiaml_server.frontmatter import format_scalar, load_yaml, split
 from aiaml_server.toolsets.citations.errors import MalformedMemory
+from aiaml_server.toolsets.citations.models import JsonObject
 
 _ROW = re.compile(r"(  - |    )?(?:([A-Za-z_]\w*):(?: (.*)|()))", re.ASCII)
 _ITEM = re.compile(r"  - (.*)")
@@ -22,6 +23,8 @@ _PLAIN = re.compile(r"(?![-?][ ]|-$|---)[\w./~+(-](?:[^#:\t]|:(?=[^\s])|(?<=\S)#
 _UNREADABLE = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]"
 )
+# The rest of an entry: its line, and the lines below it that are indented or items of a list.
+_ENTRY_REST = r"[ \t]*:.*\n(?:(?:[ \t]*\r?\n)*(?=[ \t]+\S|-\s).*\n)*"
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 
 
@@ -29,7 +32,7 @@ class PyYamlMissing(MalformedMemory):
     """A file is not in canonical form, and PyYAML, which could read it, is not installed."""
 
 
-def parse(head: str) -> dict[str, Any]:
+def parse(head: str) -> JsonObject:
     """Return a YAML map, every scalar as text.
 
     Raises:
@@ -50,9 +53,9 @@ def parse(head: str) -> dict[str, Any]:
     return fields
 
 
-def parse_canonical(head: str) -> dict[str, Any] | None:
+def parse_canonical(head: str) -> JsonObject | None:
     """Return a map in canonical form, every scalar as text; None if it is not canonical."""
-    fields: dict[str, Any] = {}
+    fields: JsonObject = {}
     items: Any = None  # the list that is being read
     try:
         for line in head.splitlines():
@@ -111,23 +114,15 @@ def _scalar(value: Any) -> str:
 
 
 def update(text: str, changes: Mapping[str, Any]) -> str:
-    """Return a file with some entries replaced, or its content, and every other byte as it was.
-
-    Raises:
-        MalformedMemory: another entry depends on a replaced one.
-    """
+    """Return a file with some entries replaced, or its content, and every other byte as it was."""
     head, body, line_end = split(text)
-    entries = {key: value for key, value in changes.items() if key != "content"}
-    values = {
-        key: render_value(value).lstrip(" ").replace("\n", line_end)
-        for key, value in entries.items()
-    }
-    new = replace_entries(text, values).replace(f": {line_end}  - ", f":{line_end}  - ")
-    before, after = parse(head), parse(split(new).head)
-    for key in {*before, *after} - {*entries}:
-        if before.get(key) != after.get(key):
-            raise MalformedMemory(f"{key} depends on what would be changed; edit the file by hand")
+    new_head = head
+    for key in changes.keys() - {"content"}:
+        entry = f"{key}:{render_value(changes[key])}\n".replace("\n", line_end)
+        found = re.search(rf"^{key}{_ENTRY_REST}", new_head, re.MULTILINE)
+        start, end = found.span() if found else (len(new_head), len(new_head))
+        new_head = new_head[:start] + entry + new_head[end:]
+    new = text.replace(head, new_head, 1)
     if "content" in changes:
-        content = f"\n{changes['content']}\n".replace("\n", line_end)
-        new = new.removesuffix(body) + content
+        new = new.removesuffix(body) + f"\n{changes['content']}\n".replace("\n", line_end)
     return new

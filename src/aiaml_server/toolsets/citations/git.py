@@ -6,21 +6,16 @@ Only commands that read are used, and nothing that the repository names is run.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+
+from aiaml_server.storage import programs
 
 SUBMODULE = "160000"  # git-ls-files(1): the mode of a submodule
 _SECONDS = 10.0
 _OPTIONS = ("-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit")
 _ENVIRONMENT = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "", "GIT_OPTIONAL_LOCKS": "0"}
-
-
-def _find_git(root: str) -> str:
-    """Return the path of git; empty if it is not installed, or only in the repository itself."""
-    program = shutil.which("git") or ""
-    return program if Path(program).is_absolute() and not Path(program).is_relative_to(root) else ""
 
 
 def _find_top(root: str) -> str:
@@ -31,7 +26,7 @@ def _find_top(root: str) -> str:
 
 def can_answer(root: str) -> bool:
     """Return whether git is installed and the directory is in a repository."""
-    return bool(_find_git(root) and _find_top(root))
+    return bool(programs.find("git") and _find_top(root))
 
 
 def _run_git(root: str, *arguments: str, stdin: bytes = b"") -> bytes | None:
@@ -48,7 +43,7 @@ def _run_git(root: str, *arguments: str, stdin: bytes = b"") -> bytes | None:
     environment |= {**_ENVIRONMENT, "GIT_WORK_TREE": _find_top(root)}
     try:
         done = subprocess.run(  # noqa: S603
-            [_find_git(root), "-C", root, *_OPTIONS, *arguments],
+            [programs.find("git") or "git", "-C", root, *_OPTIONS, *arguments],
             env=environment,
             input=stdin,
             capture_output=True,
@@ -60,11 +55,9 @@ def _run_git(root: str, *arguments: str, stdin: bytes = b"") -> bytes | None:
     return done.stdout if done.returncode == 0 or (done.returncode == 1 and stdin) else None
 
 
-def list_tracked(root: str) -> dict[str, str] | None:
-    """Return the tag and mode of each file in the index, by path; None if git cannot say."""
-    printed = _run_git(root, "ls-files", "-t", "--stage", "-z")
-    if printed is None:
-        return None
+def list_tracked(root: str) -> dict[str, str]:
+    """Return the tag and mode of each file in the index, by path; empty if git cannot say."""
+    printed = _run_git(root, "ls-files", "-t", "--stage", "-z") or b""
     entries = printed.decode("utf-8", "surrogateescape").split("\0")
     rows = [entry.partition("\t") for entry in entries if entry]
     return {path: description for description, _, path in rows}
@@ -75,9 +68,8 @@ def find_ignored(root: str, paths: Sequence[str]) -> set[str] | None:
 
     A tracked file is not ignored, whatever a pattern says (git-check-ignore(1)).
     """
-    names = {b"./" + os.fsencode(path): path for path in paths}
-    stdin = b"".join(name + b"\0" for name in names)
+    stdin = b"".join(os.fsencode(f"./{path}\0") for path in paths)
     printed = _run_git(root, "check-ignore", "--stdin", "-z", stdin=stdin)
     if printed is None:
         return None
-    return {names[name] for name in printed.split(b"\0") if name}
+    return {os.fsdecode(name).removeprefix("./") for name in printed.split(b"\0")}

@@ -3,33 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
+from typing import Literal
 
-from aiaml_server.toolsets.citations.models import Memory
+from aiaml_server.toolsets.citations.models import JsonObject, Memory
 
-ORDERS = ("bfs", "dfs")
-
-
-class Edge(NamedTuple):
-    """A link with the memory that it starts from."""
-
-    source: str
-    target: str
-    type: str
-
-
-class Walk(NamedTuple):
-    """What a traversal reached.
-
-    Attributes:
-        nodes: the ids in the order of the visit, each with its distance from the root.
-        edges: every link that was followed, once.
-        missing: the targets that are not memories.
-    """
-
-    nodes: dict[str, int]
-    edges: list[Edge]
-    missing: list[str]
+Order = Literal["bfs", "dfs"]
 
 
 def traverse(
@@ -37,8 +15,8 @@ def traverse(
     root: str,
     max_depth: int,
     types: Collection[str],
-    order: str = "bfs",
-) -> Walk:
+    order: Order = "bfs",
+) -> JsonObject:
     """Walk from a memory along its links, visiting each memory once.
 
     Args:
@@ -47,36 +25,51 @@ def traverse(
         max_depth: the largest distance from the root.
         types: the types of links to follow.
         order: `bfs`, level by level, or `dfs`, each branch to its end first.
+
+    Returns:
+        The `root`, the `nodes` in the order of the visit, the `edges` that were followed, and the
+        targets that are `missing`.
     """
-    distance = {root: 0}
+    depths = {root: 0}
     targets: dict[str, list[str]] = {}
-    edges: dict[Edge, None] = {}
-    for here in (queue := [root]):
-        links = [link for link in memories[here].links if link.type in types]
-        for link in links if distance[here] < max_depth else ():
-            edges[Edge(here, link.target, link.type)] = None
-            if link.target in memories:
-                targets.setdefault(here, []).insert(0, link.target)
-                if link.target not in distance:
-                    distance[link.target] = distance[here] + 1
-                    queue.append(link.target)
-    nodes: dict[str, int] = {}
-    stack = [root] if order == "dfs" else queue[::-1]
+    edges = []
+    missing: dict[str, None] = {}
+    for here in (visited := [root]):
+        links = [link for link in dict.fromkeys(memories[here].links) if link.type in types]
+        for link in links if depths[here] < max_depth else ():
+            edges.append({"source": here, "target": link.target, "type": link.type})
+            if link.target not in memories:
+                missing[link.target] = None
+                continue
+            targets.setdefault(here, []).insert(0, link.target)
+            if link.target not in depths:
+                depths[link.target] = depths[here] + 1
+                visited.append(link.target)
+    if order == "dfs":
+        visited = _depth_first(root, targets)
+    nodes = {key: {"subject": memories[key].subject, "depth": depths[key]} for key in visited}
+    return {"root": root, "nodes": nodes, "edges": edges, "missing": list(missing)}
+
+
+def _depth_first(root: str, targets: Mapping[str, list[str]]) -> list[str]:
+    visited: dict[str, None] = {}
+    stack = [root]
     while stack:
         here = stack.pop()
-        if here not in nodes:
-            nodes[here] = distance[here]
-            stack += targets.get(here, []) if order == "dfs" else []
-    missing = dict.fromkeys(edge.target for edge in edges if edge.target not in memories)
-    return Walk(nodes, list(edges), list(missing))
+        if here not in visited:
+            visited[here] = None
+            stack += targets.get(here, [])
+    return list(visited)
 
 
-def find_related(target: str, memories: Iterable[Memory]) -> list[Edge]:
-    """Return the links that lead to a memory."""
-    edges = {
-        Edge(memory.id, link.target, link.type) for memory in memories for link in memory.links
-    }
-    return sorted(edge for edge in edges if edge.target == target)
+def find_related(target: str, memories: Iterable[Memory]) -> list[dict[str, str]]:
+    """Return the memories that link to a memory, with the type of each link."""
+    related = []
+    for memory in memories:
+        kinds = {link.type for link in memory.links if link.target == target}
+        named = {"id": memory.id, "subject": memory.subject}
+        related += [{**named, "type": kind} for kind in sorted(kinds)]
+    return related
 
 
 def find_roots(memories: Mapping[str, Memory]) -> list[str]:

@@ -6,7 +6,6 @@ import os
 
 from aiaml_server.toolset import HookInput
 from aiaml_server.toolsets.citations.citing import relative_path
-from aiaml_server.toolsets.citations.models import Memory
 from aiaml_server.toolsets.citations.service import MemoryService, find_repository
 
 _MAX_MEMORIES = 20
@@ -15,8 +14,9 @@ _MAX_MEMORIES = 20
 def before_edit(event: HookInput) -> list[str]:
     """Return a line for each memory that cites the file that is about to be edited."""
     memories, path = _open(event)
-    hits = memories.search(paths=[path], limit=_MAX_MEMORIES).hits
-    return [f"{_cited(hit.memory, path)}: {hit.memory.fact}" for hit in hits]
+    scan = memories.store.scan()
+    citing = [memory for memory in scan.memories.values() if memory.cites_any([path])]
+    return [f"{each.id} ({each.subject}): {each.fact}" for each in citing[:_MAX_MEMORIES]]
 
 
 def after_edit(event: HookInput) -> list[str]:
@@ -25,10 +25,12 @@ def after_edit(event: HookInput) -> list[str]:
     results, _ = memories.verify_all(files=[path])
     lines = []
     for result in results:
-        verdicts = [entry.verdict for entry in result.stale if entry.citation.path == path]
+        memory = result.memory
+        stale = [entry for entry in result.stale if entry.citation.path == path]
+        verdicts = [f"{entry.citation} {entry.verdict}" for entry in stale]
         if verdicts:
             remedy = "read it with memory_get; if it is no longer true, correct it with memory_save"
-            lines.append(f"{_cited(result.memory, path)} is {', '.join(verdicts)}: {remedy}")
+            lines.append(f"{memory.id} ({memory.subject}) cites {', '.join(verdicts)}: {remedy}")
     return lines
 
 
@@ -37,8 +39,3 @@ def _open(event: HookInput) -> tuple[MemoryService, str]:
     root = find_repository(os.environ.get("AIAML_CITATIONS_REPO"), event.directory)
     path = relative_path(event.path, root, event.directory)
     return MemoryService(root, check_secrets=False), path
-
-
-def _cited(memory: Memory, path: str) -> str:
-    places = [str(citation) for citation in memory.citations if citation.path == path]
-    return f"{memory.id} ({memory.subject}), which cites {', '.join(places)}"

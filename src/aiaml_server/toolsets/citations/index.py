@@ -5,27 +5,9 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from aiaml_server.toolsets.citations.errors import Unavailable
-from aiaml_server.toolsets.citations.models import Memory
-
-
-@dataclass(frozen=True)
-class SyncResult:
-    """What synchronizing an index has changed.
-
-    Attributes:
-        index: the name of the index.
-        memories: how many memories it holds now.
-        added: how many are new or changed.
-        removed: how many were removed.
-    """
-
-    index: str
-    memories: int
-    added: int
-    removed: int
+from aiaml_server.toolsets.citations.models import JsonObject, Memory
 
 
 class MemoryIndex(ABC):
@@ -60,15 +42,20 @@ class MemoryIndex(ABC):
             return False
         return True
 
-    def sync(self, memories: Iterable[Memory]) -> SyncResult:
-        """Make the index hold exactly these memories."""
+    def sync(self, memories: Iterable[Memory]) -> JsonObject:
+        """Make the index hold exactly these memories.
+
+        Returns:
+            The index's name, and how many memories it holds, were added or changed, and removed.
+        """
         wanted = {memory.id: memory for memory in memories}
         held = self.digests()
         new = [each for each in wanted.values() if held.get(each.id) != text_digest(each)]
         gone = [memory_id for memory_id in held if memory_id not in wanted]
         self.add(new)
         self.remove(gone)
-        return SyncResult(self.name, len(wanted), len(new), len(gone))
+        counts = {"memories": len(wanted), "added": len(new), "removed": len(gone)}
+        return {"index": self.name, **counts}
 
 
 class NullIndex(MemoryIndex):
@@ -86,9 +73,9 @@ class NullIndex(MemoryIndex):
         """Return nothing."""
         return {}
 
-    def sync(self, memories: Iterable[Memory]) -> SyncResult:
+    def sync(self, memories: Iterable[Memory]) -> JsonObject:
         """Do nothing."""
-        return SyncResult(self.name, len(list(memories)), 0, 0)
+        return {"index": self.name, "memories": len(list(memories)), "added": 0, "removed": 0}
 
     def search(self, query: str, limit: int) -> Sequence[tuple[str, float]]:  # noqa: ARG002
         """Return no result."""

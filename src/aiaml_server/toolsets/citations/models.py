@@ -8,19 +8,26 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, Literal, get_args
 
 from aiaml_server.toolsets.citations.errors import MalformedMemory
 
-LINK_TYPES = ("related", "supersedes", "blocks", "references")
+JsonObject = dict[str, Any]
+LinkType = Literal["related", "supersedes", "blocks", "references"]
+LINK_TYPES = get_args(LinkType)
 MAX_SUBJECT = 79  # characters
 
 _ID = re.compile(r"mem-[A-Za-z0-9](?:[A-Za-z0-9._-]{0,113}[A-Za-z0-9_-])?")
-_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
-_SHARE = re.compile(r"0|0?\.[0-9]{1,20}|1(?:\.0{1,20})?")
-_TYPE = re.compile("|".join(LINK_TYPES))
-_REQUIRED = re.compile(r"(?s).*\S.*")
-_ANY = re.compile(r"(?s).*")
+# Each field with the pattern of its values; a field with the first one must be there.
+_REQUIRED = r"(?s).*\S.*"
+_ANY = r"(?s).*"
+_NUMBER = r"[1-9][0-9]{0,8}"
+_MEMORY = {
+    "subject": _REQUIRED,
+    "created": _ANY,
+    "verified": _ANY,
+    "confidence": r"0|0?\.[0-9]{1,20}|1(?:\.0{1,20})?",
+}
 _CITATION = {
     "path": _REQUIRED,
     "line": _NUMBER,
@@ -30,6 +37,7 @@ _CITATION = {
     "occurrences": _NUMBER,
     "occurrence": _NUMBER,
 }
+_LINK = {"type": _REQUIRED, "target": _REQUIRED}
 
 
 @dataclass(frozen=True)
@@ -54,12 +62,7 @@ class Citation:
     occurrences: int | None = None
     occurrence: int | None = None
 
-    @property
-    def is_recorded(self) -> bool:
-        """Whether the snippet was copied from the file as whole lines, not typed by a person."""
-        return bool(self.before or self.after or self.occurrences)
-
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the fields that have a value."""
         return {key: value for key, value in vars(self).items() if value is not None}
 
@@ -76,8 +79,17 @@ class Link:
         target: the id of the other memory.
     """
 
-    type: str
+    type: LinkType
     target: str
+
+    def __post_init__(self) -> None:
+        """Check the type.
+
+        Raises:
+            MalformedMemory: there is no such type.
+        """
+        if self.type not in LINK_TYPES:
+            raise MalformedMemory(f"links: the type must be one of {', '.join(LINK_TYPES)}")
 
 
 @dataclass(frozen=True)
@@ -106,14 +118,14 @@ class Memory:
     links: tuple[Link, ...] = ()
     tags: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return all fields as JSON and YAML have them, in the order of the frontmatter."""
-        lists = {
+        return {
+            **vars(self),
             "citations": [citation.to_dict() for citation in self.citations],
             "links": [vars(link) for link in self.links],
             "tags": list(self.tags),
         }
-        return {**vars(self), **lists}
 
     @property
     def fact(self) -> str:
@@ -169,36 +181,34 @@ def memory_from_fields(fields: Mapping[str, Any], name: str, content: str) -> Me
     """
     if fields.get("id") != name:
         raise MalformedMemory(f"id must be {name}, as the file is named")
-    texts = _texts(fields, {"created": _ANY, "verified": _ANY, "confidence": _SHARE})
-    confidence = texts.pop("confidence")
-    if not all(parse_time(time) for time in texts.values() if time):
+    own = _read(fields, _MEMORY)
+    if not all(parse_time(own[key]) for key in ("created", "verified") if own[key]):
         raise MalformedMemory("created and verified must be times such as 2026-01-18T10:30:00Z")
+    own["confidence"] = own["confidence"] and float(own["confidence"])
     return Memory(
         id=name,
-        subject=str(_texts(fields, {"subject": _REQUIRED})["subject"]),
         content=content.replace("\r\n", "\n").strip("\n"),
-        confidence=float(confidence) if confidence else None,
-        citations=tuple(map(_citation, _entries(fields, "citations", dict))),
-        links=tuple(map(_link, _entries(fields, "links", dict))),
+        citations=tuple(
+            Citation(**_read(entry, _CITATION)) for entry in _entries(fields, "citations", dict)
+        ),
+        links=tuple(Link(**_read(entry, _LINK)) for entry in _entries(fields, "links", dict)),
         tags=tuple(_entries(fields, "tags", str)),
-        **texts,
+        **own,
     )
 
 
-def _texts(
-    fields: Mapping[str, Any], patterns: Mapping[str, re.Pattern[str]]
-) -> dict[str, str | None]:
-    """Return the texts under some keys, which match the patterns; None where there is none."""
-    texts: dict[str, str | None] = {}
+def _read(fields: Mapping[str, Any], patterns: Mapping[str, str]) -> JsonObject:
+    """Return the values under some keys, which match their patterns; None where there is none."""
+    values: JsonObject = {}
     for key, pattern in patterns.items():
         text = fields.get(key)
-        if text in (None, "", "null", "~") and pattern is not _REQUIRED:
-            texts[key] = None
-        elif isinstance(text, str) and pattern.fullmatch(text):
-            texts[key] = text
+        if text in (None, "", "null", "~") and pattern != _REQUIRED:
+            values[key] = None
+        elif isinstance(text, str) and re.fullmatch(pattern, text):
+            values[key] = int(text) if pattern == _NUMBER else text
         else:
             raise MalformedMemory(f"{key} is missing or wrong")
-    return texts
+    return values
 
 
 def _entries(fields: Mapping[str, Any], key: str, kind: type) -> list[Any]:
@@ -206,15 +216,3 @@ def _entries(fields: Mapping[str, Any], key: str, kind: type) -> list[Any]:
     if not isinstance(entries, list) or not all(isinstance(entry, kind) for entry in entries):
         raise MalformedMemory(f"{key} must be a list of {'maps' if kind is dict else 'texts'}")
     return entries
-
-
-def _citation(entry: Mapping[str, Any]) -> Citation:
-    texts: dict[str, Any] = _texts(entry, _CITATION)
-    for key in ("line", "occurrences", "occurrence"):
-        texts[key] = int(texts[key]) if texts[key] else None
-    return Citation(**texts)
-
-
-def _link(entry: Mapping[str, Any]) -> Link:
-    texts: dict[str, Any] = _texts(entry, {"type": _TYPE, "target": _REQUIRED})
-    return Link(**texts)

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from math import log
-from typing import NamedTuple
 
 from aiaml_server.toolsets.citations.models import Memory
 
@@ -25,18 +24,7 @@ _SUFFIX = re.compile(
 _DOUBLED = re.compile(r"(?<=..)([^ls])\1$")
 
 
-class Hit(NamedTuple):
-    """A memory that was found.
-
-    Attributes:
-        memory: the memory.
-        score: from 0 to 1: the share of the question's weight that it has.
-        superseded_by: the ids of the memories that supersede it.
-    """
-
-    memory: Memory
-    score: float
-    superseded_by: tuple[str, ...] = ()
+Ranking = list[tuple[Memory, float]]
 
 
 def tokenize(text: str, min_length: int = 3) -> list[str]:
@@ -75,27 +63,26 @@ def synonyms() -> dict[str, set[str]]:
     return found
 
 
-def rank(memories: Iterable[Memory], query: str, min_length: int = 3) -> list[tuple[Memory, float]]:
+def rank(memories: Iterable[Memory], query: str, min_length: int = 3) -> Ranking:
     """Return the memories that share words with a question, best first, with scores.
 
-    A word weighs log(1 + memories / memories with the word). Synonyms, and words that begin with
-    the word, count half. Of equal scores, the newest memory is first.
+    A score is the share of the question's weight that a memory has, from 0 to 1. A word weighs
+    log(1 + memories / memories with the word). Synonyms, and words that begin with the word, count
+    half. Of equal scores, the newest memory is first.
     """
-    asked = sorted(set(tokenize(query, min_length)))
-    candidates = sorted(
-        memories, key=lambda memory: (memory.created or "", memory.id), reverse=True
-    )
-    words = [_weighted_words(memory, min_length) for memory in candidates]
-    scores = [0.0] * len(candidates)
-    total = 0.0
-    for word in asked:
-        count = sum(word in found for found in words) or 0.5
-        weight = log(1 + len(words) / count)
-        total += weight
-        scores = [s + weight * _share(word, found) for s, found in zip(scores, words, strict=True)]
-    hits = [(each, score / total) for each, score in zip(candidates, scores, strict=True) if score]
-    hits = [hit for hit in hits if hit[1] > _MIN_SCORE]
-    return sorted(hits, key=lambda hit: -round(hit[1], 9))
+    words = {memory: _weighted_words(memory, min_length) for memory in memories}
+    weights = {}
+    for word in sorted(set(tokenize(query, min_length))):
+        count = sum(word in found for found in words.values()) or 0.5
+        weights[word] = log(1 + len(words) / count)
+    total = sum(weights.values())
+    hits = []
+    for memory, found in words.items():
+        score = sum(weight * _share(word, found) for word, weight in weights.items())
+        if score > total * _MIN_SCORE:
+            hits.append((memory, score / total))
+    hits.sort(key=lambda hit: (round(hit[1], 9), hit[0].created or "", hit[0].id), reverse=True)
+    return hits
 
 
 def _weighted_words(memory: Memory, min_length: int) -> dict[str, float]:
@@ -117,31 +104,30 @@ def _share(word: str, words: Mapping[str, float]) -> float:
 
 
 def merge(
-    ranked: list[tuple[Memory, float]],
-    semantic: Sequence[tuple[str, float]],
-    memories: Mapping[str, Memory],
-) -> list[tuple[Memory, float]]:
+    ranked: Ranking, semantic: Sequence[tuple[str, float]], memories: Mapping[str, Memory]
+) -> Ranking:
     """Return what was found by words and by meaning, each text once, best first.
 
     If anything was found by meaning, a score is the mean of both.
     """
+    if not semantic:
+        return ranked
     scores = {memory.id: score / 2 for memory, score in ranked}
     for memory_id, likeness in semantic:
         scores[memory_id] = scores.get(memory_id, 0.0) + likeness / 2
+    known = [(memories[key], score) for key, score in scores.items() if key in memories]
+    known.sort(key=lambda hit: -hit[1])
     merged: dict[str, tuple[Memory, float]] = {}
-    for memory_id in sorted(scores.keys() & memories.keys(), key=lambda key: -scores[key]):
-        memory = memories[memory_id]
-        merged.setdefault(memory.subject + memory.content, (memory, scores[memory_id]))
-    return list(merged.values()) if semantic else ranked
+    for hit in known:
+        merged.setdefault(hit[0].subject + hit[0].content, hit)
+    return list(merged.values())
 
 
-def mark_superseded(found: Iterable[tuple[Memory, float]], memories: Iterable[Memory]) -> list[Hit]:
-    """Return hits in order, with those last that another hit supersedes."""
-    newer: dict[str, tuple[str, ...]] = {}
+def find_newer(memories: Iterable[Memory]) -> dict[str, list[str]]:
+    """Return for each memory that others supersede the ids of these."""
+    newer: dict[str, list[str]] = {}
     for memory in memories:
         for link in memory.links:
             if link.type == "supersedes" and link.target != memory.id:
-                newer[link.target] = (*newer.get(link.target, ()), memory.id)
-    hits = [Hit(memory, score, newer.get(memory.id, ())) for memory, score in found]
-    ids = {hit.memory.id for hit in hits}
-    return sorted(hits, key=lambda hit: not ids.isdisjoint(hit.superseded_by))
+                newer.setdefault(link.target, []).append(memory.id)
+    return newer

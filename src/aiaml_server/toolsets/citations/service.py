@@ -1,17 +1,21 @@
-"""The operations on one repository's memories. Their errors are subclasses of `ToolError`."""
+"""The operations on one repository's memories: the ten tools, for agents and the command line.
+
+Agents read the docstrings of the ten methods, and `tools.ARGUMENTS` explains the arguments. All
+return JSON values, and raise subclasses of `ToolError`.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aiaml_server.toolset import replace_surrogates
+from aiaml_server.toolset import Answer, replace_surrogates
 from aiaml_server.toolsets.citations import graph
 from aiaml_server.toolsets.citations.citing import build_citation, relative_path
 from aiaml_server.toolsets.citations.config import CONFIG_NAME, DEFAULT_DIRECTORY, load_config
@@ -26,19 +30,19 @@ from aiaml_server.toolsets.citations.errors import (
 from aiaml_server.toolsets.citations.index import MemoryIndex, NullIndex
 from aiaml_server.toolsets.citations.models import (
     LINK_TYPES,
-    MAX_SUBJECT,
     Citation,
+    JsonObject,
     Link,
+    LinkType,
     Memory,
     current_time,
     generate_id,
     parse_time,
 )
-from aiaml_server.toolsets.citations.search import Hit, mark_superseded, merge, rank
-from aiaml_server.toolsets.citations.sources import SourceTree
+from aiaml_server.toolsets.citations.search import find_newer, merge, rank
+from aiaml_server.toolsets.citations.sources import UNSEEN, SourceTree
 from aiaml_server.toolsets.citations.store import MemoryStore, Scan
 from aiaml_server.toolsets.citations.verify import (
-    UNSEEN,
     CheckedCitation,
     check_citations,
     mean_confidence,
@@ -48,26 +52,12 @@ from aiaml_server.toolsets.owners import foreign_owner
 from aiaml_server.toolsets.warning import find_leak, secret_warning
 
 _CONTENT_PARTS = ("Fact", "Reasoning", "Action")
+_SUBJECT = re.compile(".{1,79}")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_MAX_NOTES = 20  # of an answer
 
 
-class SaveResult(NamedTuple):
-    """What a save did.
-
-    Attributes:
-        id: the memory's id.
-        path: its file, relative to the repository's top.
-        created: whether it is new.
-        warnings: what its author should know.
-    """
-
-    id: str
-    path: str
-    created: bool
-    warnings: list[str]
-
-
-class VerifiedMemory(NamedTuple):
+class Verification(NamedTuple):
     """A memory and the verdicts on its citations.
 
     Attributes:
@@ -90,30 +80,29 @@ class VerifiedMemory(NamedTuple):
         return all(entry.is_valid for entry in self.checked)
 
     @property
-    def stale(self) -> list[CheckedCitation]:
-        """The citations that no longer hold."""
-        return [entry for entry in self.checked if entry.is_stale]
-
-    @property
     def is_unseen(self) -> bool:
         """Whether a citation could not be looked at."""
         return any(entry.verdict == UNSEEN for entry in self.checked)
 
+    @property
+    def stale(self) -> list[CheckedCitation]:
+        """The citations that no longer hold."""
+        return [entry for entry in self.checked if entry.is_stale]
 
-class SearchResult(NamedTuple):
-    """What a search found.
-
-    Attributes:
-        hits: the memories, best first.
-        left_out: the memories that were left out because they are stale.
-        unread: the files that could not be read, by path, with the reason.
-        note: what else the caller should know.
-    """
-
-    hits: list[Hit]
-    left_out: list[VerifiedMemory]
-    unread: dict[str, str]
-    note: str
+    def to_dict(self) -> JsonObject:
+        """Return it as JSON has it."""
+        return {
+            "id": self.memory.id,
+            "subject": self.memory.subject,
+            "path": self.path,
+            "valid": self.is_valid,
+            "stale_citations": [entry.to_dict() for entry in self.stale],
+            "citations": [entry.to_dict() for entry in self.checked],
+            "confidence": mean_confidence(self.checked),
+            "verified": self.memory.verified,
+            "updated": self.is_updated,
+            "problem": self.problem,
+        }
 
 
 def find_repository(given: str | os.PathLike[str] | None, cwd: str | os.PathLike[str] = "") -> Path:
@@ -169,6 +158,15 @@ class MemoryService:
         self.index = index or self._open_index(forgetful)
         self._check_secrets = check_secrets
 
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any], given: str | None = "") -> MemoryService:
+        """Return the service for the given repository, else for that of the settings."""
+        return cls(
+            find_repository(given or settings["AIAML_CITATIONS_REPO"]),
+            forgetful=settings["AIAML_CITATIONS_FORGETFUL"],
+            check_secrets=settings["AIAML_CHECK_SECRETS"],
+        )
+
     def _open_index(self, forgetful: str) -> MemoryIndex:
         config = self.config
         if config.index == "chroma":
@@ -183,17 +181,37 @@ class MemoryService:
 
     # --- reading ----------------------------------------------------------------------------------
 
-    def get(self, memory_id: str) -> Memory:
-        """Return a memory; raises as `MemoryStore.read_text` does."""
-        return self.store.get(memory_id)
+    def _describe(self, memory: Memory) -> JsonObject:
+        """Return a memory with its path and whether its verification is too long ago."""
+        oldest = datetime.now(timezone.utc) - timedelta(days=self.config.stale_days)
+        time = parse_time(memory.verified or "")
+        state = {"path": self.store.path(memory.id), "overdue": not time or time < oldest}
+        return {**memory.to_dict(), **state}
 
-    def list_memories(self, tags: Sequence[str] | None = None) -> Scan:
-        """Return all memories, or those that have all of some tags."""
+    def get(self, memory_id: str) -> JsonObject:
+        """Return one whole memory by its id."""
+        memory = self.store.get(memory_id)
+        if not self.config.verify_on_retrieval:
+            return self._describe(memory)
+        verdicts = self._check(memory, SourceTree(self.root)).to_dict()
+        return {**verdicts, **self._describe(memory)}
+
+    def list_memories(self, tags: Sequence[str] | None = None) -> Answer:
+        """List all memories without their contents, or those with some tags."""
+        scan = self._select(tags)
+        memories = [self._describe(memory) for memory in scan.memories.values()]
+        for memory in memories:
+            for key in ("content", "citations", "links"):
+                del memory[key]
+        return Answer(memories, scan.notes)
+
+    def _select(self, tags: Sequence[str] | None) -> Scan:
         scan = self.store.scan()
-        wanted = set(map(str.casefold, tags or ()))
-        memories = scan.memories.items()
-        found = {k: each for k, each in memories if wanted <= set(map(str.casefold, each.tags))}
-        return scan._replace(memories=found)
+        wanted = {tag.casefold() for tag in tags or ()}
+        for memory in list(scan.memories.values()):
+            if not wanted <= {tag.casefold() for tag in memory.tags}:
+                del scan.memories[memory.id]
+        return scan
 
     def search(
         self,
@@ -202,56 +220,47 @@ class MemoryService:
         verify: bool = False,
         tags: Sequence[str] | None = None,
         paths: Sequence[str] | None = None,
-    ) -> SearchResult:
-        """Return the memories that match a question, or cite some files, best first.
+    ) -> Answer:
+        """Find memories of this code base by words, best first.
 
-        Args:
-            query: words or a question; may be empty if paths are given.
-            limit: the largest number of results; None for that of the configuration.
-            verify: leave out memories with stale citations.
-            tags: only memories with all of these.
-            paths: only memories that cite one of these files or directories.
+        Give the question, and behind it eight to ten single words that would stand in the memory
+        or the code: likely answers, synonyms, names, other forms of its words.
 
-        Raises:
-            InvalidInput: there is neither a question nor a path.
+        Each memory comes whole: subject, content, score from 0 to 1, citations, links, tags, and
+        when it was last verified. `superseded_by` names newer memories that replace it. With
+        `verify`, memories with stale citations are left out and named in a second text.
         """
         if not query.strip() and not paths:
             raise InvalidInput("query: must be words to search for, unless paths are given")
-        scan = self.list_memories(tags)
+        scan = self._select(tags)
         candidates = scan.memories
         if paths:
             files = [relative_path(path, self.root) for path in paths]
             candidates = {key: each for key, each in candidates.items() if each.cites_any(files)}
         limit = limit or self.config.limit
-        note = ""
+        notes = []
         found = [(memory, 1.0) for memory in candidates.values()]
         if query.strip():
             found = rank(candidates.values(), query, self.config.min_keyword_length)
             try:
                 found = merge(found, self.index.search(query, limit), candidates)
             except Unavailable as error:
-                note = f"Found by words alone: {error}"
-        result = SearchResult([], [], scan.unread, note)
+                notes.append(f"Found by words alone: {error}")
+        newer = find_newer(scan.memories.values())
+        ids = {memory.id for memory, _ in found}
+        found.sort(key=lambda hit: not ids.isdisjoint(newer.get(hit[0].id, ())))
         tree = SourceTree(self.root)
-        for hit in mark_superseded(found, scan.memories.values()):
-            if len(result.hits) == limit:
+        hits: list[JsonObject] = []
+        for memory, score in found:
+            if len(hits) == limit:
                 break
-            verified = self._check(hit.memory, tree) if verify else None
-            if verified and verified.stale:
-                result.left_out.append(verified)
-            else:
-                result.hits.append(hit)
-        return result
-
-    def days_since_verified(self, memory: Memory) -> int | None:
-        """Return the days since a memory was verified; None if it never was."""
-        time = parse_time(memory.verified or "")
-        return max(0, (datetime.now(timezone.utc) - time).days) if time else None
-
-    def is_overdue(self, memory: Memory) -> bool:
-        """Return whether a memory's citations were not verified for too long."""
-        days = self.days_since_verified(memory)
-        return bool(memory.citations) and (days is None or days > self.config.stale_days)
+            if stale := self._check(memory, tree).stale if verify else []:
+                verdicts = ", ".join(f"{entry.citation} {entry.verdict}" for entry in stale)
+                notes.append(f"Left out as stale: {memory.id} ({memory.subject}: {verdicts})")
+                continue
+            place = {"score": round(score, 4), "superseded_by": newer.get(memory.id, [])}
+            hits.append({**self._describe(memory), **place})
+        return Answer(hits, [*notes, *scan.notes][:_MAX_NOTES])
 
     # --- writing ----------------------------------------------------------------------------------
 
@@ -262,151 +271,144 @@ class MemoryService:
         citations: Sequence[Citation] | None = None,
         links: Sequence[Link] | None = None,
         tags: Sequence[str] | None = None,
-        memory_id: str | None = None,
+        id: str | None = None,  # noqa: A002 (the name in the specification)
         *,
         cwd: str = "",
-    ) -> SaveResult:
-        """Create a memory, or update the one with the given id.
+    ) -> JsonObject:
+        """Save a memory as a markdown file in the repository, or update the one with the given id.
 
-        An update keeps what is None. Only a new memory needs a subject and a content.
-
-        Args:
-            subject: one line of less than 80 characters.
-            content: markdown.
-            citations: the places that it rests on; they replace those of an earlier version.
-            links: its edges.
-            tags: words to classify it.
-            memory_id: the memory to update, or the id of a new one.
-            cwd: the directory that cited paths may be relative to.
-
-        Raises:
-            InvalidInput, InvalidCitation: a value cannot be used.
-            MalformedMemory: the file that would be updated cannot be read.
-            Busy, DiskError: it cannot be written.
+        An update keeps what is not given: subject, content, citations, links, tags, creation time.
+        `warnings` say what should be looked at: citations that were replaced, a snippet on another
+        line, a link that leads nowhere, a part of the content that is missing.
         """
-        warnings: list[str] = []
-        fields: dict[str, Any] = {}
-        if subject is not None:
-            fields["subject"] = _clean("subject", subject).strip()
-            if len(fields["subject"]) > MAX_SUBJECT or "\n" in fields["subject"]:
-                raise InvalidInput("subject: must be one line of 1 to 79 characters")
+        # `cwd` is for the command line: a directory that cited paths may be relative to.
+        texts = {"subject": subject and subject.strip(), "content": content}
+        lists = {"links": links, "tags": tags}
+        fields: JsonObject = {
+            key: _clean(key, text) for key, text in texts.items() if text is not None
+        }
+        fields |= {
+            key: tuple(dict.fromkeys(items)) for key, items in lists.items() if items is not None
+        }
+        if not _SUBJECT.fullmatch(fields.get("subject", "-")):
+            raise InvalidInput("subject: must be one line of 1 to 79 characters")
+        warnings = []
         if content is not None:
-            fields["content"] = _clean("content", content)
             missing = [part for part in _CONTENT_PARTS if f"**{part}**:" not in content]
             warnings += [f"content lacks **{part}**" for part in missing]
-        if tags is not None:
-            fields["tags"] = tuple(dict.fromkeys(map(replace_surrogates, tags)))
-        if links is not None:
-            _check_link_types([link.type for link in links])
-            fields["links"] = tuple(dict.fromkeys(links))
         if citations is not None:
             tree = SourceTree(self.root)
             tree.learn_hidden(citation.path for citation in citations)
             built = dict(build_citation(citation, tree, cwd) for citation in citations)
             warnings += filter(None, built.values())
-            checked = check_citations(built, tree)
             fields["citations"] = tuple(built)
-            fields["confidence"] = mean_confidence(checked)
-            holds = checked and all(entry.is_valid for entry in checked)
-            fields["verified"] = current_time() if holds else None
+            fields |= _state(check_citations(built, tree))
+        name = id or generate_id(fields.get("subject", ""), fields.get("content", ""))
         with self.store.writing():
-            memory, created = self._create_or_update(memory_id, fields, warnings)
-        missing = sorted({link.target for link in memory.links} - set(self.store.ids()))
-        warnings += [f"there is no memory {target} yet" for target in missing]
-        texts = (self.store.read_text(memory.id), memory.subject, memory.content)
-        warnings += secret_warning(*texts, check=self._check_secrets)
+            is_new = name not in self.store.ids()
+            if is_new and not {"subject", "content"} <= fields.keys():
+                raise InvalidInput("subject, content: are needed for a new memory")
+            if is_new:
+                memory = Memory(id=name, created=current_time(), **fields)
+                self.store.add(memory)
+            else:
+                before = self.store.get(name)
+                memory = replace(before, **fields)
+                self.store.change(before, memory)
+                gone = set(map(str, before.citations)) - set(map(str, memory.citations))
+                warnings += [f"{place} is no longer cited" for place in sorted(gone)]
+        targets = {link.target for link in memory.links} - set(self.store.ids())
+        warnings += [f"there is no memory {target} yet" for target in sorted(targets)]
+        written = (self.store.read_text(name), memory.subject, memory.content)
+        warnings += secret_warning(*written, check=self._check_secrets)
         try:
             self.index.add([memory])
         except Unavailable as error:
             warnings.append(f"{error}; `sync-index` makes up for it")
-        return SaveResult(memory.id, self.store.path(memory.id), created, warnings)
+        path = self.store.path(name)
+        return {"id": name, "path": path, "created": is_new, "warnings": warnings}
 
-    def _create_or_update(
-        self, memory_id: str | None, fields: dict[str, Any], warnings: list[str]
-    ) -> tuple[Memory, bool]:
-        """Write a memory, and add a warning about citations that were replaced."""
-        name = memory_id or generate_id(fields.get("subject", ""), fields.get("content", ""))
-        if name not in self.store.ids():
-            if not {"subject", "content"} <= fields.keys():
-                raise InvalidInput("subject, content: are needed for a new memory")
-            memory = Memory(id=name, created=current_time(), **fields)
-            self.store.add(memory)
-            return memory, True
-        before = self.store.get(name)
-        after = replace(before, **fields)
-        replaced = set(map(str, before.citations)) - set(map(str, after.citations))
-        if replaced:
-            warnings.append(f"these citations were replaced: {', '.join(sorted(replaced))}")
-        self.store.change(before, after)
-        return after, False
+    def delete(self, memory_id: str) -> JsonObject:
+        """Delete a memory's file. Git keeps what was committed.
 
-    def delete(self, memory_id: str) -> list[graph.Edge]:
-        """Delete a memory; return the links that lead nowhere now.
-
-        Raises:
-            NotFound: there is none.
-            Busy, DiskError: it cannot be deleted.
+        If a memory has become wrong, a new one that supersedes it is better.
         """
         with self.store.writing():
             self.store.delete(memory_id)
         with suppress(Unavailable):  # `sync-index` removes it then
             self.index.remove([memory_id])
-        return self.find_related(memory_id)
+        return {"id": memory_id, "path": self.store.path(memory_id), "deleted": True}
 
     # --- verifying --------------------------------------------------------------------------------
 
-    def verify(self, memory_id: str, update: bool = True) -> VerifiedMemory:
-        """Verify one memory, as `verify_all` does; raises as that does."""
+    def verify(self, memory_id: str, update_timestamp: bool = True) -> JsonObject:
+        """Verify that the lines which a memory cites are still there.
+
+        `valid` is true if each citation is ok, moved, renamed or reformatted; then `verified` in
+        the file becomes the present time. `stale_citations` are those that changed, are missing or
+        lie outside the repository. An ambiguous or unseen citation is neither valid nor stale.
+        """
         result = self._check(self.store.get(memory_id), SourceTree(self.root))
-        return self._update(result) if update else result
+        return (self._update(result) if update_timestamp else result).to_dict()
+
+    def batch_verify(self, update_timestamp: bool = False) -> JsonObject:
+        """Verify all memories at once.
+
+        Counts them, and returns the verdicts on those that are not valid. Files that cannot be
+        read are named.
+        """
+        results, unread = self.verify_all(update_timestamp)
+        invalid = [result for result in results if not result.is_valid]
+        return {
+            "valid": not unread and not invalid,
+            "checked": len(results),
+            "stale": sum(bool(result.stale) for result in invalid),
+            "memories": [result.to_dict() for result in invalid],
+            "unreadable": list(unread.values()),
+        }
 
     def verify_all(
-        self,
-        ids: Sequence[str] | None = None,
-        update: bool = False,
-        files: Sequence[str] = (),
-        seconds: float = 60.0,
-    ) -> tuple[list[VerifiedMemory], Scan]:
-        """Verify all memories, or some; return the results and the scan that they come from.
+        self, update: bool = False, files: Sequence[str] = ()
+    ) -> tuple[list[Verification], dict[str, str]]:
+        """Verify memories; return the results, and why which files were not read.
 
         Args:
-            ids: only these memories.
             update: in those that are valid, write the present time, and where the lines are today.
             files: only memories that cite these files, or are these files; empty for all.
-            seconds: after which no more files are looked at.
 
         Raises:
-            NotFound, MalformedMemory: a given id does not exist, or is not a memory.
             Busy, DiskError: the directory cannot be read or locked.
         """
-        scan = self.store.scan(ids)
-        memories = list(scan.memories.values())
-        if files:
+        scan = self.store.scan()
+        memories, unread = list(scan.memories.values()), scan.unread
+        if files:  # a broken memory of somebody else must not block this change
             own = [memory for memory in memories if self.store.path(memory.id) in files]
             memories = [memory for memory in memories if memory in own or memory.cites_any(files)]
-        tree = SourceTree(self.root, seconds)
+            relevant = {*files, *scan.needs_pyyaml}
+            unread = {path: unread[path] for path in unread if path in relevant}
+        for path in files:
+            is_cited = any(memory.cites_any([path]) for memory in memories)
+            if not is_cited and not os.path.lexists(self.root / path):
+                unread[path] = f"{path}: there is no such file, and no memory cites it"
+        tree = SourceTree(self.root)
         tree.learn_hidden(cited.path for memory in memories for cited in memory.citations)
         results = [self._check(memory, tree) for memory in memories]
-        return [self._update(result) for result in results] if update else results, scan
+        return [self._update(result) for result in results] if update else results, unread
 
-    def _check(self, memory: Memory, tree: SourceTree) -> VerifiedMemory:
+    def _check(self, memory: Memory, tree: SourceTree) -> Verification:
         text = "\n".join([memory.subject, memory.content, *memory.tags])
         leak = find_leak(text.encode("utf-8", "replace"), check=self._check_secrets)
         problem = f"seems to hold {leak.kind}" if leak else ""
         checked = check_citations(memory.citations, tree)
-        return VerifiedMemory(memory, self.store.path(memory.id), checked, problem)
+        return Verification(memory, self.store.path(memory.id), checked, problem)
 
-    def _update(self, result: VerifiedMemory) -> VerifiedMemory:
+    def _update(self, result: Verification) -> Verification:
         """Write the time of verification, and where the lines are today, if all citations hold."""
         before = result.memory
         if not result.is_valid:
             return result
-        after = replace(
-            before,
-            citations=tuple(map(relocate, result.checked)),
-            confidence=mean_confidence(result.checked),
-            verified=current_time(),
-        )
+        citations = tuple(map(relocate, result.checked))
+        after = replace(before, citations=citations, **_state(result.checked))
         try:
             with self.store.writing():
                 if self.store.get(before.id) != before:  # changed meanwhile
@@ -416,43 +418,44 @@ class MemoryService:
             return result._replace(problem=f"was not written: {error}")
         return result._replace(memory=after, is_updated=changed)
 
-    # --- the graph --------------------------------------------------------------------------------
+    # --- the graph and the index ------------------------------------------------------------------
 
     def traverse(
         self,
         root_id: str,
         max_depth: int = 3,
-        link_types: Sequence[str] | None = None,
-        order: str = "bfs",
-    ) -> graph.Walk:
-        """Walk along the links from a memory.
+        link_types: Sequence[LinkType] | None = None,
+        order: graph.Order = "bfs",
+    ) -> JsonObject:
+        """Walk along the links from one memory and return what is reached as nodes and edges.
 
-        Args:
-            root_id: where to begin.
-            max_depth: the largest distance; the configuration may set a lower one.
-            link_types: the types of links to follow; None for all.
-            order: `bfs` or `dfs`.
-
-        Raises:
-            InvalidInput: there is no such type or order.
-            NotFound, MalformedMemory, DiskError: the first memory cannot be read.
+        Link types are related, supersedes, blocks and references. Cycles end by themselves.
+        Targets that are not memories are listed as missing.
         """
         memories = {root_id: self.store.get(root_id), **self.store.scan().memories}
         depth = min(max_depth, self.config.max_depth)
         types = LINK_TYPES if link_types is None else link_types
-        _check_link_types(types)
-        if order not in graph.ORDERS:
-            raise InvalidInput("order: must be bfs or dfs")
         return graph.traverse(memories, root_id, depth, types, order)
 
-    def find_related(self, memory_id: str) -> list[graph.Edge]:
-        """Return the links that lead to a memory."""
-        return graph.find_related(memory_id, self.store.scan().memories.values())
+    def find_related(self, memory_id: str) -> list[dict[str, str]]:
+        """Return the memories whose links lead to a memory, and the type of each link."""
+        memories = self.store.scan().memories.values()
+        self.store.get(memory_id)  # raises if there is none
+        return graph.find_related(memory_id, memories)
+
+    def sync_index(self) -> JsonObject:
+        """Bring the index for search by meaning up to date with the files, if one is configured.
+
+        Search by words needs no index.
+        """
+        return self.index.sync(self.store.scan().memories.values())
 
 
-def _check_link_types(types: Sequence[str]) -> None:
-    if not set(types) <= set(LINK_TYPES):
-        raise InvalidInput(f"links: their type must be one of {', '.join(LINK_TYPES)}")
+def _state(checked: Sequence[CheckedCitation]) -> JsonObject:
+    """Return what a memory says of its citations once they are checked."""
+    is_valid = all(entry.is_valid for entry in checked)
+    verified = current_time() if is_valid else None
+    return {"confidence": mean_confidence(checked), "verified": verified}
 
 
 def _clean(field: str, text: str) -> str:

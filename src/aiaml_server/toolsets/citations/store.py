@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from aiaml_server.errors import MalformedFile, os_reason
-from aiaml_server.files import (
-    Lock,
-    make_directory,
-    read_regular,
-    remove_stale_temporaries,
-    replace_atomic,
-    sync_directory,
-)
+from aiaml_server.files import Lock, make_directory, read_regular, sync_directory
 from aiaml_server.frontmatter import split
 from aiaml_server.toolsets.citations import frontmatter
 from aiaml_server.toolsets.citations.config import Config
@@ -28,8 +20,10 @@ from aiaml_server.toolsets.citations.errors import (
     InvalidInput,
     MalformedMemory,
     NotFound,
+    ToolError,
 )
 from aiaml_server.toolsets.citations.models import Memory, is_memory_id, memory_from_fields
+from aiaml_server.toolsets.writing import clear_unfinished, replace
 
 MAX_BYTES = 1024 * 1024  # of a file
 _MAX_FILES = 10_000
@@ -49,6 +43,11 @@ class Scan(NamedTuple):
     unread: dict[str, str]
     needs_pyyaml: set[str]
 
+    @property
+    def notes(self) -> list[str]:
+        """The sentences about the files that could not be read."""
+        return [f"Not read: {sentence}" for sentence in self.unread.values()]
+
 
 class MemoryStore:
     """The memory files of one repository."""
@@ -62,10 +61,8 @@ class MemoryStore:
         self.directory = root / config.directory
         self._name = config.directory
         self._extension = config.extension
-        self._check_links()
-
-    def _check_links(self) -> None:
-        if os.path.normcase(os.path.realpath(self.directory)) != os.path.normcase(self.directory):
+        real = os.path.realpath(self.directory)
+        if os.path.normcase(real) != os.path.normcase(self.directory):
             raise DiskError(f"{self._name} is, or lies behind, a link; it could lead outside")
 
     def path(self, memory_id: str) -> str:
@@ -91,13 +88,15 @@ class MemoryStore:
 
     @contextmanager
     def _named_errors(self, path: str) -> Iterator[None]:
-        """Raise what is wrong with a file as `DiskError` or `MalformedMemory`, with its path."""
+        """Raise what is wrong with a file as a `ToolError` that names it."""
         try:
             yield
         except MalformedMemory as error:
             raise type(error)(f"{path}: {error}") from error
         except (MalformedFile, UnicodeDecodeError) as error:
             raise MalformedMemory(f"{path}: {error}") from error
+        except FileNotFoundError:
+            raise NotFound(f"there is no memory {Path(path).stem}") from None
         except OSError as error:
             raise DiskError(f"{path}: {os_reason(error)}") from error
 
@@ -111,15 +110,7 @@ class MemoryStore:
         """
         file = os.fspath(self._file(memory_id))
         with self._named_errors(self.path(memory_id)):
-            try:
-                return read_regular(file, MAX_BYTES).decode("utf-8")
-            except FileNotFoundError:
-                raise self._not_found(memory_id) from None
-
-    def _not_found(self, memory_id: str) -> NotFound:
-        near = [other for other in self.ids() if other.startswith(memory_id)]
-        hint = f"; did you mean {near[0]}?" if len(near) == 1 else ""
-        return NotFound(f"there is no memory {memory_id}{hint}")
+            return read_regular(file, MAX_BYTES).decode("utf-8")
 
     def get(self, memory_id: str) -> Memory:
         """Return a memory; raises as `read_text` does."""
@@ -130,30 +121,21 @@ class MemoryStore:
             parts = split(text)
             return memory_from_fields(frontmatter.parse(parts.head), memory_id, parts.body)
 
-    def scan(self, ids: Sequence[str] | None = None) -> Scan:
-        """Read all memories, or those with some ids.
+    def scan(self) -> Scan:
+        """Read all memories.
 
         Raises:
             DiskError: the directory cannot be read.
-            NotFound: a given id does not exist.
         """
-        names = self.ids() if ids is None else ids
         scan = Scan({}, {}, set())
-        for memory_id in names[:_MAX_FILES]:
-            path = self.path(memory_id)
+        for memory_id in self.ids():
             try:
                 scan.memories[memory_id] = self.get(memory_id)
-            except frontmatter.PyYamlMissing as error:
-                scan.needs_pyyaml.add(path)
+            except ToolError as error:
+                path = self.path(memory_id)
                 scan.unread[path] = str(error)
-            except (MalformedMemory, DiskError) as error:
-                scan.unread[path] = str(error)
-            except NotFound as error:  # by a name that is no id, or deleted meanwhile
-                if ids is not None:
-                    raise
-                scan.unread[path] = f"{path}: {error}"
-        if len(names) > _MAX_FILES:
-            scan.unread[self._name] = f"{self._name}: more than {_MAX_FILES:,} files"
+                if isinstance(error, frontmatter.PyYamlMissing):
+                    scan.needs_pyyaml.add(path)
         return scan
 
     # --- writing ----------------------------------------------------------------------------------
@@ -174,13 +156,10 @@ class MemoryStore:
             locks = state_directory() / "locks"
             make_directory(locks)
             make_directory(self.directory, 0o777)  # like any directory of a repository
-            self._check_links()
             with Lock(locks / f"citations-{digest}").held(_LOCK_SECONDS) as hold:
                 if not hold.acquired:
                     raise Busy(f"another process writes in {self._name}; try again")
-                remove_stale_temporaries(
-                    self.directory, [path.name for path in self.directory.iterdir()], 0
-                )
+                clear_unfinished(self.directory)
                 yield
 
     def add(self, memory: Memory, extra: Mapping[str, Any] | None = None) -> None:
@@ -225,18 +204,13 @@ class MemoryStore:
             DiskError: the disk refused.
         """
         with self._named_errors(self.path(memory_id)):
-            try:
-                self._file(memory_id).unlink()
-            except FileNotFoundError:
-                raise self._not_found(memory_id) from None
+            self._file(memory_id).unlink()
             sync_directory(self.directory)
 
     def _write(self, memory_id: str, text: str) -> None:
-        file = self._file(memory_id)
         data = text.encode("utf-8", "surrogatepass")
         if len(data) > MAX_BYTES:
             raise InvalidInput("content: the file would have more than 1 MiB")
         self._parse(memory_id, text)
         with self._named_errors(self.path(memory_id)):
-            mode = file.stat().st_mode if file.exists() else self.directory.stat().st_mode & 0o666
-            replace_atomic(file, data, stat.S_IMODE(mode))
+            replace(self._file(memory_id), data)

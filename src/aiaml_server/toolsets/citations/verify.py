@@ -10,31 +10,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
-from aiaml_server.toolsets.citations.models import Citation
+from aiaml_server.toolsets.citations.models import Citation, JsonObject
 from aiaml_server.toolsets.citations.sources import (
-    Missing,
-    Outside,
+    MISSING,
+    OUTSIDE,
     SourceFile,
     SourceTree,
-    Unseen,
+    Unreadable,
     normalize_line,
 )
 
 OK, MOVED, RENAMED, REFORMATTED = "ok", "moved", "renamed", "reformatted"
-AMBIGUOUS, UNSEEN = "ambiguous", "unseen"
-CHANGED, MISSING, OUTSIDE = "changed", "missing", "outside"
+AMBIGUOUS, CHANGED = "ambiguous", "changed"
 CONFIDENCE = {OK: 1.0, MOVED: 0.99, RENAMED: 0.95, REFORMATTED: 0.9, AMBIGUOUS: 0.5}
 """How often git's own history says the same as such a verdict. For all others it is 0."""
 
 _SHORT = 25  # characters: a shorter line may well occur in another file too
 _MAX_STATEMENT = 40  # lines
-_MAX_CANDIDATES = 1000  # lines at which reformatted code may begin
-_TURNS = re.compile(  # what makes something else of the code before or after it
-    r"#|//|/\*|[\"'`!~?]|&&|\|\||\b(?:not|no|never|if|else|unless|while|and|or|await|async)\b"
-)
-_REMARK = re.compile(r"\s(?:#|//).*")
+_MAX_PLACES = 20
 _LINTER_COMMENT = re.compile(r"\s*#\s*(?:noqa|type:\s*ignore|pragma|pylint|mypy|ruff|fmt)\b.*")
 _TRAILING_COMMA = re.compile(r",\n(?=[)\]}])")
 _BRACKET_BLANKS = re.compile(r"(?<=[(\[{,])\s+|\s+(?=[)\]}])")
@@ -71,7 +67,7 @@ class CheckedCitation(NamedTuple):
         """How sure it is that it still holds, from 0 to 1; half without a snippet to compare."""
         return CONFIDENCE.get(self.verdict, 0.0) * (1 if self.citation.snippet else 0.5)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return it as JSON has it."""
         return {
             **self.citation.to_dict(),
@@ -98,18 +94,39 @@ def check_citations(citations: Iterable[Citation], tree: SourceTree) -> list[Che
 
 def check_citation(citation: Citation, tree: SourceTree) -> CheckedCitation:
     """Return the verdict on one citation."""
+    wanted = snippet_lines(citation.snippet)
     try:
-        return _check_in_file(citation, tree.get(citation.path))
-    except Outside as error:
-        return CheckedCitation(citation, OUTSIDE, note=str(error))
-    except Unseen as error:
-        return CheckedCitation(citation, UNSEEN, note=str(error))
-    except Missing as error:
-        places = _find_elsewhere(citation, tree) if citation.snippet else []
-        if places:
-            verdict = RENAMED if len(places) == 1 else AMBIGUOUS
-            return CheckedCitation(citation, verdict, places, str(error))
-        return CheckedCitation(citation, MISSING, note=str(error))
+        file = tree.get(citation.path)
+    except Unreadable as error:
+        is_missing = wanted and error.verdict == MISSING
+        places = _find_elsewhere(citation, wanted, tree) if is_missing else []
+        if not places:
+            return CheckedCitation(citation, error.verdict, note=str(error))
+        verdict = RENAMED if len(places) == 1 else AMBIGUOUS
+        return CheckedCitation(citation, verdict, places, str(error))
+    return _check_in_file(citation, wanted, file)
+
+
+def _check_in_file(citation: Citation, wanted: list[str], file: SourceFile) -> CheckedCitation:
+    if not wanted:
+        if citation.line and citation.line > len(file.lines):
+            return CheckedCitation(citation, MISSING, note=f"it has {len(file.lines)} lines")
+        places = [(file.path, citation.line)]
+        return CheckedCitation(citation, OK, places, "there is no snippet to compare")
+    numbers = _locate(file, wanted, citation)
+    places = [(file.path, number) for number in numbers[:_MAX_PLACES]]
+    if len(numbers) == 1:
+        return CheckedCitation(
+            citation, OK if citation.line in (numbers[0], None) else MOVED, places
+        )
+    if numbers:
+        return CheckedCitation(citation, AMBIGUOUS, places, "the line occurs several times")
+    numbers = _find_reformatted(file, wanted)
+    if len(numbers) == 1:
+        note = "the same code, laid out differently"
+        return CheckedCitation(citation, REFORMATTED, [(file.path, numbers[0])], note)
+    closest = file.closest_line(wanted[0])
+    return CheckedCitation(citation, CHANGED, note=f"the closest line is {closest or 'none'}")
 
 
 def snippet_lines(snippet: str | None) -> list[str]:
@@ -124,32 +141,10 @@ def relocate(checked: CheckedCitation) -> Citation:
     return replace(checked.citation, path=path, line=checked.citation.line and line)
 
 
-def _check_in_file(citation: Citation, file: SourceFile) -> CheckedCitation:
-    line = citation.line
-    wanted = snippet_lines(citation.snippet)
-    if not wanted:
-        if line and line > len(file.lines):
-            return CheckedCitation(citation, MISSING, note=f"it has {len(file.lines)} lines")
-        return CheckedCitation(citation, OK, [(file.path, line)], "there is no snippet to compare")
-    numbers = _locate(file, wanted, citation)
-    if len(numbers) == 1:
-        verdict = OK if line in (numbers[0], None) else MOVED
-        return CheckedCitation(citation, verdict, [(file.path, numbers[0])])
-    if numbers:
-        places = [(file.path, number) for number in numbers[:20]]
-        return CheckedCitation(citation, AMBIGUOUS, places, "the line occurs several times")
-    numbers = _find_reformatted(file, wanted)
-    if len(numbers) == 1:
-        note = "the same code, laid out differently"
-        return CheckedCitation(citation, REFORMATTED, [(file.path, numbers[0])], note)
-    closest = file.closest_line(wanted[0])
-    return CheckedCitation(citation, CHANGED, note=f"the closest line is {closest or 'none'}")
-
-
 def _locate(file: SourceFile, wanted: list[str], citation: Citation) -> list[int]:
     """Return the line on which the snippet is; several if that is unsure, none if it is gone."""
     numbers = file.find(wanted)
-    if not citation.is_recorded:
+    if not (citation.before or citation.after or citation.occurrences):  # a person typed it
         numbers = numbers or _find_part(file, "\n".join(wanted))
         return [citation.line] if citation.line in numbers else numbers
     expected = citation.occurrences or 1
@@ -173,26 +168,18 @@ def _agreement(file: SourceFile, number: int, wanted: Sequence[str], citation: C
 
 
 def _find_part(file: SourceFile, wanted: str) -> list[int]:
-    """Return the lines that contain a typed text as whole words, in code of the same meaning."""
+    """Return the lines that contain a text, which a person typed, as whole words."""
     pattern = re.compile(rf"(?<![\w.]){re.escape(wanted)}(?![\w.])")
-    numbers = []
-    for number, line in enumerate(file.normalized, 1):
-        rest, count = pattern.subn("", _REMARK.sub("", line))
-        if count and not _TURNS.search(rest):
-            numbers.append(number)
-    return numbers
+    return [number for number, line in enumerate(file.normalized, 1) if pattern.search(line)]
 
 
 def _find_reformatted(file: SourceFile, wanted: list[str]) -> list[int]:
     """Return the lines at which the same code begins, with other blanks at its brackets."""
     text = _compact(wanted, file.path)
     numbers = []
-    candidates = [
-        index
-        for index, line in enumerate(file.normalized)
-        if line and text.startswith(_compact([line], file.path).rstrip(","))
-    ]
-    for index in candidates[:_MAX_CANDIDATES]:
+    for index, line in enumerate(file.normalized):
+        if not line or not text.startswith(_compact([line], file.path).rstrip(",")):
+            continue
         found = _compact(file.normalized[index : index + _MAX_STATEMENT], file.path)
         is_copy = file.normalized[index : index + len(wanted)] == wanted
         if f"{found}\n".startswith(f"{text}\n") and not is_copy:
@@ -206,18 +193,18 @@ def _compact(lines: Sequence[str], path: str) -> str:
     return text.replace("'", '"') if path.endswith(_EITHER_QUOTE) else text
 
 
-def _find_elsewhere(citation: Citation, tree: SourceTree) -> list[tuple[str, int | None]]:
-    """Return where the snippet of a missing file is: in files of its name, else of its type."""
-    wanted = snippet_lines(citation.snippet)
+def _find_elsewhere(
+    citation: Citation, wanted: list[str], tree: SourceTree
+) -> list[tuple[str, int | None]]:
+    """Return where the snippet of a missing file is; a file of its name is preferred."""
     line = (citation.snippet or "").strip().partition("\n")[0]
-    is_short = len("".join(wanted)) < _SHORT
-    for files in tree.candidates(citation.path, line):
-        scores: dict[tuple[str, int | None], int] = {}
-        for file in files:
-            for number in _locate(file, wanted, citation):
-                scores[file.path, number] = _agreement(file, number, wanted, citation)
-        best = max(scores.values(), default=0)
-        likely = [place for place, score in scores.items() if score == best]
-        if best or (len(likely) == 1 and not is_short):
-            return likely
-    return []
+    scores: dict[tuple[str, int | None], tuple[int, bool]] = {}
+    for file in tree.find_files(citation.path, line):
+        is_namesake = Path(file.path).name == Path(citation.path).name
+        for number in _locate(file, wanted, citation):
+            agreement = _agreement(file, number, wanted, citation)
+            scores[file.path, number] = (agreement, is_namesake)
+    best = max(scores.values(), default=(0, False))
+    likely = [place for place, score in scores.items() if score == best]
+    is_certain = len(likely) == 1 and len("".join(wanted)) >= _SHORT
+    return likely if best[0] or is_certain else []
