@@ -8,7 +8,7 @@ waits for it, and no failure of it keeps a memory from being stored.
     transfer     its part with the remote: fetch, merge, push
     worktree     the files on disk, compared and written
     last_sync    what the disk held when it was last in sync
-    person_git   the person's own git beside ours
+    person_git   the person's own repository in or around the directory
     skip         which files are not committed, and why
     merge        the three-way merge (pure)
     repository   the git repository

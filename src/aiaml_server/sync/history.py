@@ -125,11 +125,11 @@ def open_conflicts(repository: Repository, head: str) -> list[tuple[str, str]]:
     """Return the ids of two versions of one memory, while both are as the conflict left them."""
     if not head:
         return []
-    words = ("-E", "--grep=^Conflict: ", f"--max-count={_CONFLICTS_SHOWN}")
+    options = ("-E", "--grep=^Conflict: ", f"--max-count={_CONFLICTS_SHOWN}")
     form = "--format=%H %(trailers:key=Conflict,valueonly,separator=%x2C)"
     found = []
     now = _by_id(repository, head)
-    for line in repository.git.run("log", *words, form, head, "--").decode().splitlines():
+    for line in repository.git.run("log", *options, form, head, "--").decode().splitlines():
         commit, _, trailers = line.partition(" ")
         then = _by_id(repository, commit)
         for trailer in trailers.split(","):

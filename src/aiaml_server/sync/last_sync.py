@@ -1,8 +1,9 @@
 """What the disk held when it was last in sync: the base of the three-way comparison.
 
 A file that the record has and the disk has not was deleted, but only if the record is about this
-very directory: an unmounted disk, a broken copy or an old backup is no wish to forget. Losing the
-record does no harm. Without it nothing counts as deleted, and every file is read once.
+very directory. A file that an unmounted disk, a broken copy or an old backup lacks does not count
+as deleted. Losing the record does no harm: then nothing counts as deleted, and every file is read
+once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The person's own git beside ours: what it does to the files is no wish to edit or forget.
+"""The person's own git repository: what it does to files does not count as edit or deletion.
 
 A checkout, a rebase or a stash removes files from the disk and writes others. Git writes its index
 whenever it does so. That is how such changes are recognised.

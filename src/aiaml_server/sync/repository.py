@@ -329,8 +329,8 @@ def open_repository(base: Path, *, remote: str = "", create: bool = False) -> Re
 
 def locate(base: Path) -> Path:
     """Return where the repository of a memory directory is, or is to be made."""
-    beside = base / ".aiaml.git"
-    return beside if beside.is_dir() or person_repository(base) else base / ".git"
+    second = base / ".aiaml.git"
+    return second if second.is_dir() or person_repository(base) else base / ".git"
 
 
 def person_repository(base: Path) -> Path | None:

@@ -1,4 +1,4 @@
-"""What sync reports: the status, and what errors mean. No other module reads git's words."""
+"""What sync reports: the status, and what errors mean. No other module reads git's messages."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Status:
 
     @property
     def needs_attention(self) -> dict[str, Problem]:
-        """The files that are skipped for another reason than the person's wish."""
+        """The files that are skipped for another reason than the person's choice."""
         return {name: why for name, why in self.skipped.items() if why.kind != KEPT_LOCAL}
 
 
@@ -155,10 +155,10 @@ _LOCAL_SAFE = "Memories are safe on this computer meanwhile."
 
 
 class Cause(NamedTuple):
-    """A row of the table below; `words` is what git prints then, as a regular expression."""
+    """A row of the table below; `pattern` matches what git prints then."""
 
     kind: str
-    words: str
+    pattern: str
     sentence: str
     remedy: str
     commands: tuple[str, ...] = NETWORK_COMMANDS
@@ -185,7 +185,7 @@ _CAUSES = (
         "push-rule",
         r"gh013|repository rule|push rule|pre-receive hook declined|hook declined|push declined",
         "a rule of the host refuses the push",
-        "Read the host's words above, and change the rule in the repository's settings.",
+        "Read the host's message above, and change the rule in the repository's settings.",
     ),
     Cause(
         "host-key",
@@ -272,14 +272,16 @@ def problem_of(error: Exception) -> Problem:
 def _git_problem(error: GitFailed) -> Problem:
     text = error.output[-20_000:].lower()
     for cause in _CAUSES:
-        if (not cause.commands or error.command in cause.commands) and re.search(cause.words, text):
+        if (not cause.commands or error.command in cause.commands) and re.search(
+            cause.pattern, text
+        ):
             return Problem(cause.kind, cause.sentence + _quoted(error), cause.remedy)
     sentence = f"git {error.command} failed{_quoted(error)}"
     return Problem("git", sentence, f"Run `aiaml sync` to try again. {_LOCAL_SAFE}")
 
 
 def _quoted(error: GitFailed) -> str:
-    """Return the server's own words, or else git's, in brackets."""
+    """Return the host's message, or else git's, in brackets."""
     lines = re.findall(r"(?m)^remote: *(.+)", error.output) or error.output.splitlines()
     quoted = " / ".join(line.strip() for line in lines if line.strip())[:300]
     return f' ("{quoted}")' if quoted else ""

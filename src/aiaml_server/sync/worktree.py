@@ -82,7 +82,7 @@ class Deletions(NamedTuple):
 
     Attributes:
         confirmed: paths that the person has deleted by a command.
-        answer: "delete" or "restore" for all of them; empty where nobody has said anything.
+        answer: "delete" or "restore" for all of them; empty for no answer.
         git_changed_at: when the person's own git may have changed files, in nanoseconds; 0 if not.
         is_undecided: whether nothing may be concluded now, because their git is working.
     """
@@ -232,24 +232,24 @@ class Comparison:
         if deletions.is_undecided:
             self.writes = []
             return
-        asked = deletions.confirmed | waiting
+        expected = deletions.confirmed | waiting
         deleted = {
             path
             for path, was_here in self._missing.items()
-            if was_here and (path in asked or not deletions.git_changed_at)
+            if was_here and (path in expected or not deletions.git_changed_at)
         }
-        unasked = deleted - deletions.confirmed
+        unconfirmed = deleted - deletions.confirmed
         restored = self._missing.keys() - deleted
         is_empty = not self._disk.files and not self._disk.placeholders
         if deletions.answer == "delete":
-            unasked = set()
-        elif deletions.answer == "restore" or (is_empty and unasked == deleted):
-            restored, unasked = restored | unasked, set()
-        elif len(unasked) <= max(MANY_DELETIONS, len(self._memories) / SHARE_OF_DELETIONS):
-            unasked &= waiting
+            unconfirmed = set()
+        elif deletions.answer == "restore" or (is_empty and unconfirmed == deleted):
+            restored, unconfirmed = restored | unconfirmed, set()
+        elif len(unconfirmed) <= max(MANY_DELETIONS, len(self._memories) / SHARE_OF_DELETIONS):
+            unconfirmed &= waiting
         self.writes += [Write(path, None, self._memories[path]) for path in sorted(restored)]
-        self.waiting = unasked
-        self.deleted = sorted(deleted - unasked - restored)
+        self.waiting = unconfirmed
+        self.deleted = sorted(deleted - unconfirmed - restored)
 
 
 def write_files(
