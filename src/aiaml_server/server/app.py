@@ -1,7 +1,7 @@
-"""The start of a server: settings, cached handshake, log, toolsets, and then the conversation.
+"""Start a server: settings, cached handshake, log, toolsets, and then the conversation.
 
-The modules imported here are on the way to a client's first answer; the MCP SDK, which takes most
-of the time, is imported after the cached handshake is in place.
+The modules imported here delay the first answer to a client. The MCP SDK takes most of the time, so
+it is imported after the cached handshake can answer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from aiaml_server.settings import LOG_LEVEL
 from aiaml_server.toolsets import chosen
 
 WAITING = """\
-aiaml-server is waiting for an MCP client on standard input; a client starts it by itself.
+aiaml-server is waiting for an MCP client on standard input. Usually a client starts it.
 To see what it does, type `aiaml-server demo`; for settings and more, `aiaml-server --help`.
 Ctrl-C ends it."""
 _MAX_LOG_RECORDS = 1_000
@@ -76,7 +76,7 @@ def serve(toolsets: Sequence[str] = ()) -> int:
 
 
 def configure_log(level: str) -> Callable[[], None]:
-    """Log to stderr from now on; return a function that waits shortly for it to be written.
+    """Log to stderr; return a function that waits briefly until everything is written.
 
     A client need not read the server's stderr, and a full pipe blocks its writer. So a thread
     writes, and records for which there is no room are dropped.

@@ -3,7 +3,7 @@
 Importing the SDK takes most of the time of a start, and some hosts do not wait for it: Codex omits
 the tools of a server that needs more than a second. The answers to these requests depend only on
 the installed versions, the toolsets, their settings and the protocol version that a client asks
-for. They are kept in the user's cache directory. `write_in_background` makes them in a process of
+for. They are stored in the user's cache directory. `write_in_background` makes them in a process of
 its own, so that a client that leaves early does not prevent them from being there the next time.
 """
 
@@ -36,7 +36,7 @@ _CLIENT = {"name": "aiaml", "version": __version__}
 
 
 class Handshake:
-    """Answers one client's first lines from the cache.
+    """The answers to one client's first lines, from the cache.
 
     Attributes:
         path: the file; None where there is no cache directory.
@@ -126,7 +126,7 @@ def write(manifests: Sequence[Manifest]) -> None:
 
 
 def _key(manifests: Sequence[Manifest]) -> str:
-    """Return a digest of everything that the answers depend on."""
+    """Return a digest of everything that determines the answers."""
     parts = [__version__, sys.version, *(each.name for each in manifests)]
     parts += [f"{name}={value}" for name, value in _environ(manifests).items()]
     sdk = find_spec("mcp")

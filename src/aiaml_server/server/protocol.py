@@ -183,7 +183,7 @@ class Server(MCPServer[None]):
 
 
 def _guard(function: Callable[..., str], name: str) -> Callable[..., str]:
-    """Return a function that says what failed, without the text of unexpected exceptions."""
+    """Wrap a function: errors name what failed, without the text of unexpected exceptions."""
 
     @wraps(function)
     def call(**arguments: str) -> str:
@@ -203,7 +203,7 @@ def _guard(function: Callable[..., str], name: str) -> Callable[..., str]:
 def make_result(value: Any, *, is_error: bool = False) -> types.CallToolResult:
     """Return a JSON value as one text block, and as structured content.
 
-    There, a list becomes `{"result": [...]}`, because protocols before 2026-07-28 want an object.
+    There, a list becomes `{"result": [...]}`, as protocols before 2026-07-28 require an object.
     Notes follow in further text blocks.
     """
     value, notes = value if isinstance(value, Answer) else (value, ())

@@ -46,7 +46,7 @@ _PARSE_ERROR = SessionMessage(
 class _Connection:
     """The messages of one client, between the transport and the SDK's server.
 
-    It has the part of the SDK's write stream that the server uses.
+    It implements the part of the SDK's write stream that the server uses.
     """
 
     def __init__(self, read: Any, write: Any, handled: Collection[object]) -> None:
@@ -153,7 +153,7 @@ async def _decode(lines: AsyncIterable[bytes]) -> AsyncIterator[str]:
 
 
 def _start_watchdog() -> None:
-    """Give the process `HUNG_SECONDS` to end."""
+    """End the process if it still runs after `HUNG_SECONDS`."""
     timer = threading.Timer(HUNG_SECONDS, _abandon)
     timer.daemon = True
     timer.start()
@@ -166,7 +166,7 @@ def _abandon() -> None:
 
 
 def _cancel_on_signals(cancel: Callable[[], None]) -> list[int]:
-    """Have signals call `cancel`; the list fills with those that came.
+    """Let signals call `cancel`. Received signals are appended to the list.
 
     On Windows, asyncio itself handles Ctrl-C, and there is no other signal.
     """

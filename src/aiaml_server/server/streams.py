@@ -1,7 +1,7 @@
 """The process's standard input and output, reserved for the protocol.
 
-`claim` runs before anything else is imported: what a library or a child process prints afterwards
-goes to stderr, and what reads standard input finds its end.
+`claim` runs before anything else is imported. Afterwards, output of libraries and child processes
+goes to stderr, and whoever reads standard input finds its end.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class LineReader:
 
 
 class LineWriter:
-    """What the SDK's transport writes its messages to.
+    """The output stream of the SDK's transport.
 
     Attributes:
         on_broken: called when the client no longer reads.
@@ -112,7 +112,7 @@ class LineWriter:
         self.on_broken: Callable[[], object] = lambda: None
 
     async def write(self, text: str) -> None:
-        """Write a message; a thread does so where it may have to wait for the reader."""
+        """Write a message, in a thread if it may have to wait for the reader."""
         data = text.encode()
         try:
             if self._fits(len(data)):
@@ -129,7 +129,7 @@ class LineWriter:
         """Do nothing: every write is complete."""
 
     def _fits(self, size: int) -> bool:
-        """Return whether a pipe takes so many bytes at once."""
+        """Return whether a pipe has room for this many bytes now."""
         if sys.platform == "win32" or size > select.PIPE_BUF:
             return False
         return bool(select.select([], [self._descriptor], [], 0)[1])

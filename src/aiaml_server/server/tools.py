@@ -1,4 +1,4 @@
-"""The three tools as agents see them: their words, their schemas, their shapes on the wire."""
+"""The three tools as agents see them: descriptions, schemas and answers."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from aiaml_server.settings import Settings
 from aiaml_server.storage.activity import note_asked, note_stored
 from aiaml_server.toolset import INTERNAL_ERROR, Answer, Tool, Toolset, current_client
 
-# --- shapes -----------------------------------------------------------------------------------
+# --- answers ----------------------------------------------------------------------------------
 
 
 class Remembered(TypedDict):
-    """What `remember` answers, also when it fails: then the id is empty."""
+    """The answer of `remember`. After a failure the id is empty."""
 
     memory_id: str
     message: str
@@ -48,26 +48,26 @@ class Whole(TypedDict):
 
 
 class NotFound(TypedDict):
-    """An id that no memory carries, or whose memories find no room in the answer."""
+    """An id that no memory has, or whose memories do not fit into the answer."""
 
     id: str
     error: str
 
 
 class Failure(TypedDict):
-    """Why the whole call failed."""
+    """The reason why a call failed."""
 
     error: str
 
 
 class Matches(TypedDict):
-    """What `think` answers."""
+    """The answer of `think`."""
 
     result: list[Match | Failure]
 
 
 class Memories(TypedDict):
-    """What `recall` answers."""
+    """The answer of `recall`."""
 
     result: list[Whole | NotFound | Failure]
 
@@ -163,7 +163,7 @@ MEMORY_IDS_RULE = 'a list of ids that think found, such as ["a1b2c3d4"]'
 
 
 def build(values: Mapping[str, Any]) -> Toolset:
-    """Return the default toolset, from its settings by variable."""
+    """Return the default toolset. `values` are its settings by variable name."""
     settings = Settings.from_values(values)
     return toolset(settings)
 
@@ -213,17 +213,14 @@ def toolset(settings: Settings) -> Toolset:
 
 
 KEPT_LOCAL = (
-    "Stored and found as usual, but kept out of git and off other machines, because it seems to "
+    "Stored and found as usual, but not committed to git and not synced, because it seems to "
     "hold {secret}."
 )
 MAX_RECALLED_BYTES = 8 * 1024 * 1024
 """Bytes of memories in one answer, after which no further one is added."""
 MAX_IDS = 1_000
 """Ids in one call; a repeated one counts once."""
-TOO_MUCH = (
-    "Memory with ID {id} not given: the others take the 8 MiB that an answer may have; "
-    "ask for it alone"
-)
+TOO_MUCH = "Memory with ID {id} left out: the others fill the 8 MiB of an answer; ask for it alone"
 
 
 class MemoryTools:
@@ -328,15 +325,15 @@ class MemoryTools:
 
 
 def not_stored(error: AiamlError | None) -> dict[str, str]:
-    """Return what `remember` answers when it fails."""
+    """Return the answer of `remember` after a failure."""
     return {"memory_id": "", "message": f"Error storing memory: {error or INTERNAL_ERROR}"}
 
 
 def not_searched(error: AiamlError | None) -> list[dict[str, str]]:
-    """Return what `think` answers when it fails."""
+    """Return the answer of `think` after a failure."""
     return [{"error": f"Search failed: {error or INTERNAL_ERROR}"}]
 
 
 def not_recalled(error: AiamlError | None) -> list[dict[str, str]]:
-    """Return what `recall` answers when it fails."""
+    """Return the answer of `recall` after a failure."""
     return [{"error": f"Recall failed: {error or INTERNAL_ERROR}"}]

@@ -1,1 +1,1 @@
-"""The program that AI clients start at events, so that memories appear without being asked for."""
+"""The program that AI clients start at events, to show memories that nobody asked for."""

@@ -1,10 +1,10 @@
-"""Read an event from a host on standard input, and print what its agent is told.
+"""Read an event of a host from standard input, and print memories for its agent.
 
 Usage: aiaml-hook [--host claude-code] [--event prompt] [--toolset aiaml] [--dir DIR]
 
-AI clients start it; `aiaml install CLIENT --hooks` writes it into their settings. It always ends
-with 0, and without output where there is nothing to say, the time is over or something is wrong;
-what is wrong goes to stderr, which hosts log.
+AI clients start it; `aiaml install CLIENT --hooks` writes it into their settings. The exit code is
+always 0. If no memory fits, the time is over or something is wrong, nothing is printed. Errors go
+to stderr, which hosts log.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ def _answer(options: dict[str, str]) -> None:
 
 
 def _use_directory(directory: str, base: str) -> None:
-    """Have the hook use `--dir`, or what the entry of the session's own project says.
+    """Use the directory of `--dir`, or that of the entry in the session's own project.
 
-    Of a project's file only two variables count, because anybody may have written it.
+    Only two variables of a project's file are used, because anybody may have written it.
     """
     from aiaml_server.settings import MEMORY_DIR  # noqa: PLC0415 (as above)
 
@@ -87,8 +87,7 @@ def _use_directory(directory: str, base: str) -> None:
 def _project_variables(directory: Path) -> Mapping[str, str]:
     """Return the variables of the nearest entry in a directory or its parents.
 
-    The search ends with the repository, and before the home directory, whose files are not those of
-    a project.
+    The search ends at the top of the repository, or below the home directory.
     """
     from aiaml_server.clients.edit import project_variables  # noqa: PLC0415 (as above)
 
@@ -104,7 +103,7 @@ def _project_variables(directory: Path) -> Mapping[str, str]:
 def _elapsed_seconds() -> float:
     """Return how long this process has been running, at most a second.
 
-    It is 0 where the system does not tell.
+    It is 0 if the system does not provide it.
     """
     try:
         fields = Path("/proc/self/stat").read_text("ascii").rpartition(")")[2].split()

@@ -1,4 +1,4 @@
-"""What each host passes to a hook, and the form in which it takes the answer.
+"""The input of a hook and the form of its answer, for each host.
 
 `docs/hooks.md` has the sources of this table.
 """
@@ -17,7 +17,7 @@ _GEMINI_PREFIX = re.compile(r"\A<hook_context>[^<]*</hook_context>\s*")
 
 
 class Host(NamedTuple):
-    """How a host differs from the others.
+    """The differences between hosts.
 
     Attributes:
         directory: the key of the working directory.
@@ -39,7 +39,7 @@ HOSTS = {
 
 
 def parse_input(data: bytes, host: Host, event: str) -> HookInput:
-    """Return what a host passes; what it does not say, or says in another type, is empty.
+    """Parse the input of a host. A missing value, or one of a wrong type, is empty.
 
     Args:
         data: the JSON object from standard input.
@@ -47,8 +47,8 @@ def parse_input(data: bytes, host: Host, event: str) -> HookInput:
         event: one of `toolset.HOOK_EVENTS`.
 
     Raises:
-        ValueError: it is no JSON.
-        AttributeError: it is no object.
+        ValueError: the input is not JSON.
+        AttributeError: the input is not an object.
     """
     given = json.loads(data)
     tool_input = given.get("tool_input") or {}

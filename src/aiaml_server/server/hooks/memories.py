@@ -28,7 +28,7 @@ pairs, these find most while 95 % of other prompts find nothing (benchmarks/RESU
 
 
 def prompt(event: HookInput) -> list[str]:
-    """Return the memories that a prompt is about."""
+    """Return lines for the memories that a prompt is about."""
     return [_line(memory) for memory in find_relevant(_open(), event.prompt)]
 
 
@@ -49,7 +49,7 @@ def find_relevant(store: Store, text: str) -> list[Memory]:
 
 
 def session_start(event: HookInput) -> list[str]:
-    """Return how many memories there are and on what, and the newest of this project."""
+    """Return lines with counts, topics, and the newest memories of this project."""
     store = _open()
     index = Index(store, rescan_seconds=None)
     users = index.labels("user")

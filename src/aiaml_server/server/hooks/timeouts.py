@@ -13,7 +13,7 @@ _FILE = "hook-timeouts"
 
 
 def note_timeout() -> None:
-    """Count one more; nothing happens where there is no place for it."""
+    """Count one more. Without a state directory, do nothing."""
     with suppress(AiamlError, OSError):
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         os.write(open_own(make_state_directory() / _FILE, flags), b".")
