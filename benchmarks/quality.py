@@ -6,8 +6,8 @@ DATA is a directory of JSON files, one for each set: a list of stores
 such as `keywords.json` (for LoCoMo, by somebody who saw only the question and the description of
 `think`). Without it the words of the question are the keywords.
 
-R@k is the share of the right memories among the first k; its 95 % interval is a bootstrap over the
-questions. `--semantic` measures the toolset `semantic` with the model of the tests instead.
+hit@5 is the share of questions with a right memory among the first five. R@k is the share of the
+right memories among the first k. The 95 % intervals are a bootstrap over the questions. `--semantic` measures the toolset `semantic` with the model of the tests instead.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ def semantic_store(place: Path) -> MemoryStore:
     return MemoryStore(place / ".memory", None, Ready(real()), settings)
 
 
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % interval of a mean."""
+def with_interval(values: Sequence[float]) -> str:
+    """Return a mean and its 95 % interval."""
     random = Random(1)
     means = sorted(fmean(random.choices(values, k=len(values))) for _ in range(1_000))
-    return means[25], means[-25]
+    return f"{fmean(values):.3f} ({means[25]:.3f} to {means[-25]:.3f})"
 
 
 def main() -> None:
@@ -91,8 +91,8 @@ def main() -> None:
     given = parser.parse_args()
     lists = json.loads(given.lists.read_text("utf-8")) if given.lists else None
     way = with_semantic if given.semantic else with_think
-    print("| set | questions | " + " | ".join(f"R@{depth}" for depth in DEPTHS) + " |")
-    print("|---|--:|" + "--:|" * len(DEPTHS))
+    print("| set | questions | hit@5 | " + " | ".join(f"R@{depth}" for depth in DEPTHS) + " |")
+    print("|---|--:|--:|" + "--:|" * len(DEPTHS))
     for path in sorted(given.data.glob("*.json")):
         found: list[tuple[set[str], list[str]]] = []
         for store in json.loads(path.read_text("utf-8")):
@@ -105,10 +105,10 @@ def main() -> None:
                     if words:
                         found.append((set(question["relevant"]), search(question["text"], words)))
         cells = [path.stem, f"{len(found):,}"]
+        cells.append(with_interval([float(bool(right & set(ids[:5]))) for right, ids in found]))
         for depth in DEPTHS:
             shares = [len(right & set(ids[:depth])) / len(right) for right, ids in found]
-            low, high = interval(shares)
-            cells.append(f"{fmean(shares):.3f} ({low:.3f} to {high:.3f})")
+            cells.append(with_interval(shares))
         print(f"| {' | '.join(cells)} |", flush=True)
 
 

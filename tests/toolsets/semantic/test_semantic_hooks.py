@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +15,12 @@ from aiaml_server.server.hooks.text import hook_text
 from aiaml_server.toolset import HookInput
 from aiaml_server.toolsets.semantic import hooks
 from aiaml_server.toolsets.semantic.store import MemoryStore
+from command_line import call
 
 ERROR = "ModuleNotFoundError: No module named 'yaml'"
 TOKEN = f"ghp_{'a1B2c3D4e5F6g7H8i9J0' * 2}"[:40]
+
+PATIENT = "import aiaml_server.server.hooks.__main__ as hook\nhook.LIMIT_SECONDS = 60\nhook.main()"
 
 
 @pytest.fixture
@@ -55,6 +61,30 @@ def transcript(place: Path, *messages: tuple[str, Any]) -> str:
 def event(name: str, directory: Path, **given: str) -> HookInput:
     """Return an event of a host."""
     return HookInput(name, str(directory), **given)
+
+
+def test_hooks_are_installed_and_answer(shop: Path) -> None:
+    """All events of the specification; the installed command answers as the host expects."""
+    environ = {"HOME": str(shop.parent), "USERPROFILE": str(shop.parent)}
+    done = call(environ, "install", "claude-code", "--hooks", "--toolset", "semantic")
+    assert done.code == 0, done
+    settings = json.loads((shop.parent / ".claude" / "settings.json").read_text(encoding="utf-8"))
+    assert set(settings["hooks"]) == {
+        "SessionStart", "SessionEnd", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure"
+    }  # fmt: skip
+    add(shop, "Prices are in cents", priority="CORE")
+    (start,) = settings["hooks"]["SessionStart"][0]["hooks"]
+    python, module, words = start["command"].partition(" -m aiaml_server.server.hooks ")
+    assert module
+    answered = subprocess.run(
+        [*shlex.split(python), "-c", PATIENT, *shlex.split(words)],
+        input=json.dumps({"hook_event_name": "SessionStart", "cwd": str(shop)}).encode(),
+        env={**os.environ, **environ},
+        capture_output=True,
+        check=True,
+    )
+    output = json.loads(answered.stdout)["hookSpecificOutput"]
+    assert "Prices are in cents" in output["additionalContext"]
 
 
 def test_session_starts_with_the_projects_memories(shop: Path) -> None:
