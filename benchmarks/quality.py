@@ -6,8 +6,9 @@ DATA is a directory of JSON files, one for each set: a list of stores
 such as `keywords.json` (for LoCoMo, by somebody who saw only the question and the description of
 `think`). Without it the words of the question are the keywords.
 
-hit@5 is the share of questions with a right memory among the first five. R@k is the share of the
-right memories among the first k. The 95 % intervals are a bootstrap over the questions. `--semantic` measures the toolset `semantic` with the model of the tests instead.
+hit@5 is the share of questions with a right memory among the first five, R@k the share of the right
+memories among the first k. The 95 % intervals are a bootstrap over the questions. `--semantic`
+measures the toolset `semantic` with the model of the tests instead.
 """
 
 from __future__ import annotations

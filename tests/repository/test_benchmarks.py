@@ -70,7 +70,7 @@ def test_quality_is_the_share_of_right_memories(tmp_path: Path) -> None:
     }
     (tmp_path / "set.json").write_text(json.dumps([store]), encoding="utf-8")
     row = run("quality.py", tmp_path).splitlines()[-1]
-    assert row.startswith("| set | 2 | 0.750 (")
+    assert row.startswith("| set | 2 | 1.000 (1.000 to 1.000) | 0.750 (")
 
 
 def test_toolsets_are_measured() -> None:

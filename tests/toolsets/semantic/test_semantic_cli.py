@@ -129,8 +129,8 @@ def test_database_of_somebody_else_is_opened_after_a_yes(shop: Path) -> None:
     found = run("search", "tea")
     assert "Own tea" in found and "stranger" in found and "Tea from" not in found
     assert "aiaml trust" in found
-    assert "not made by you" in run("add", "more", code=1)
-    assert [each.level for each in findings() if "not made by you" in each.found] == ["error"]
+    assert "not created by you" in run("add", "more", code=1)
+    assert [each.level for each in findings() if "not created by you" in each.found] == ["error"]
     os.environ["AIAML_SEMANTIC_PROJECT"] = str(stranger)
     try:
         assert "Tea from a stranger" in run("search", "tea")

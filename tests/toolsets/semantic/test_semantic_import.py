@@ -193,4 +193,4 @@ def test_json_lines_go_there_and_back(store: MemoryStore, tmp_path: Path) -> Non
     written = json.loads(to_json_line(rule, store.unknown_keys(rule)))
     assert (written["priority"], written["category"]) == ("HIGH", "rule")
     path.write_text(to_json({"content": 5}) + "\n", encoding="utf-8")
-    assert "no JSON object" in preview_import(store, [str(path)], anywhere=True).skipped[0][1]
+    assert "not a JSON object" in preview_import(store, [str(path)], anywhere=True).skipped[0][1]

@@ -84,7 +84,7 @@ def test_equal_texts_become_one_memory(store: MemoryStore) -> None:
     assert not again.created and again.memory.id == "project:1"
     assert again.memory.content == " the  FLAG is\non" and again.memory.category == "state"
     assert (again.memory.tags, again.memory.priority) == (("a", "b"), "HIGH")
-    assert "is there already" in again.warnings[0]
+    assert "is already stored" in again.warnings[0]
     (back,) = store.undo(again.change)
     assert (back.content, back.tags) == ("The flag is on", ("a",))
     assert store.store("the flag is on").change is not None

@@ -36,7 +36,7 @@ session_option = click.option("--session", metavar="NAME", help="The session; de
 @click.option("--file", metavar="PATH", help=f"The file, instead of {FILE.name}.")
 @click.pass_context
 def compartments(context: click.Context, file: str | None) -> None:
-    """Show and clear what agents keep of sessions and plans.
+    """Show and clear the entries of sessions and plans.
 
     \b
     Examples:

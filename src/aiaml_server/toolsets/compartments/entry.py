@@ -74,11 +74,11 @@ Metadata = Annotated[dict[Text, Text], Field(max_length=MAX_METADATA)]
 
 
 class Entry(BaseModel):
-    """One thing that is remembered. Fields that other programs added are kept.
+    """One memory. Fields that other programs added are preserved.
 
     Attributes:
         id: unique in its compartment.
-        content: what is remembered.
+        content: the text.
         category: what kind of thing it is; empty for none.
         tags: words to find it by.
         metadata: other properties.

@@ -1,4 +1,4 @@
-"""Copies of a database beside it, one a day; the last three are kept."""
+"""Daily backups of a database, in its directory; the last three remain."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aiaml_server.toolsets.semantic import paths
 from aiaml_server.toolsets.semantic.db import Database, translated_errors
 from aiaml_server.toolsets.semantic.errors import NotFound
 
-KEPT = 3
+MAX_BACKUPS = 3
 MAX_AUTOMATIC_BYTES = 256 * 1024 * 1024  # of a database that a server copies by itself
 _PATTERN = "db-[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
 
@@ -33,7 +33,7 @@ def make_backup(database: Database) -> None:
     with translated_errors(today):
         make_own_directory(today.parent)
         _copy(database, today)
-        for old in list_backups(database)[KEPT:]:
+        for old in list_backups(database)[MAX_BACKUPS:]:
             remove_own(old)
 
 
@@ -50,7 +50,7 @@ def replace_all(database: Database) -> None:
 def restore(database: Database) -> Path:
     """Put the newest backup in the place of a database; return the backup.
 
-    The database that was there is kept beside it as `db-replaced`.
+    The database that was there is renamed to `db-replaced`.
 
     Raises:
         NotFound: there is no such backup.

@@ -45,12 +45,12 @@ from aiaml_server.toolsets.semantic.store import MemoryStore
 from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 DOWNLOAD_SECONDS = 3600.0
-MAX_SHOWN = 20  # pieces of an import
+MAX_SHOWN = 20  # memories of an import
 
 
 @contextmanager
 def opened(*, with_model: bool = False) -> Iterator[MemoryStore]:
-    """Open the memories of somebody who works here; end with a sentence on failures.
+    """Open the memories for the working directory; turn errors into exit codes.
 
     Args:
         with_model: whether a model that is on this machine is loaded.
@@ -169,7 +169,8 @@ def download() -> None:
         if sys.stderr.isatty():
             os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "0"
         if loader.ready(DOWNLOAD_SECONDS) is None:
-            raise Unavailable(loader.state().warning)
+            state = loader.state()
+            raise Unavailable(f"{state.reason}; {state.remedy}")
         echo(f"{bold(loader.settings.model)} is ready: {loader.folder}")
 
 
@@ -194,7 +195,7 @@ def reembed() -> int:
 
 
 def filter_options(command: Any) -> Any:
-    """Add the options that say which memories are meant."""
+    """Add the options that filter memories."""
     command = click.option("--scope", type=click.Choice(models.SCOPES))(command)
     command = click.option("--tag", "tags", multiple=True, help="Only with this tag.")(command)
     priorities = click.Choice(models.PRIORITIES, case_sensitive=False)
@@ -383,7 +384,7 @@ def export(target: str) -> None:
 
 @semantic.command("backup")
 def backup_() -> None:
-    """Copy the databases, once a day, and list the copies; the last three are kept.
+    """Back up the databases, once a day, and list the backups; the last three remain.
 
     \b
     Examples:

@@ -175,7 +175,7 @@ class Database:
             path: the file.
             scope: `project` or `global`.
             project_name: see the class.
-            trusted: whether an existing file is opened that this user did not make here.
+            trusted: whether an existing file is opened that this user did not create here.
         """
         self.path = path
         self.scope = scope
@@ -193,7 +193,7 @@ class Database:
 
     @property
     def is_trusted(self) -> bool:
-        """Whether this user made an existing file on this machine, or said that it is trusted."""
+        """Whether this user created the file on this machine, named the project, or trusts it."""
         directory = self.path.parent
         is_global = self.project_name is None
         named = self._trusted or is_global
@@ -245,8 +245,8 @@ class Database:
         self.close()
         if self.exists and not self.is_trusted:
             raise UntrustedDatabase(
-                f"{self.path} was not made by you on this machine, and is not opened; if you trust"
-                f" it, run: aiaml trust {self.path.parent.parent}"
+                f"{self.path} was not created by you on this machine, and is not opened;"
+                f" if you trust it, run: aiaml trust {self.path.parent.parent}"
             )
         if create:
             is_project = self.project_name is not None
@@ -332,10 +332,10 @@ class Database:
         if changes.get("content", before["content"]) != before["content"]:
             self.delete_vectors(number)
 
-    def delete(self, number: int, *, kept: int = 0) -> None:
-        """Delete a memory with its words and vectors, or after it was merged into `kept`."""
+    def delete(self, number: int, *, merged_into: int = 0) -> None:
+        """Delete a memory with its words and vectors; another one may take over its import keys."""
         self.delete_vectors(number)
-        self.fetch("UPDATE imported SET memory_id = ? WHERE memory_id = ?", (kept, number))
+        self.fetch("UPDATE imported SET memory_id = ? WHERE memory_id = ?", (merged_into, number))
         self.fetch("DELETE FROM imported WHERE memory_id = 0")
         self.fetch("DELETE FROM memories WHERE id = ?", (number,))
 
@@ -475,10 +475,10 @@ def translated_errors(path: Path) -> Iterator[None]:
     except Exception as error:
         kind = type(error).__name__
         if type(error).__module__ != "apsw" or "syntax error" in str(error):
-            raise  # a mistake of this program
+            raise  # a bug
         if kind in ("BusyError", "LockedError"):
             raise DatabaseLocked(f"another process is writing to {path}") from error
         if kind in ("FullError", "IOError", "ReadOnlyError", "CantOpenError"):
             raise DiskError(f"the disk refused {path}: {error}") from error
-        said = f"{path} is damaged, or no database of memories: {error}"
-        raise CorruptDatabase(said) from error
+        message = f"{path} is damaged, or not a database of memories: {error}"
+        raise CorruptDatabase(message) from error

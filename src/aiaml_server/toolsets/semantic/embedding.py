@@ -1,7 +1,7 @@
-"""The embedding model, which fastembed downloads and loads in a thread, and its prefixes.
+"""The embedding model: fastembed downloads and loads it in a background thread.
 
-Nothing heavy is imported before a model is asked for. Whoever asks while it is loading gets None,
-and a sentence that says why.
+Heavy libraries are imported only in that thread. While the model is not ready, callers get None,
+and `state` gives the reason.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from aiaml_server.toolset import replace_surrogates
 from aiaml_server.toolsets.semantic.config import Embedding
 from aiaml_server.toolsets.semantic.errors import Unavailable
 
-LOAD_SECONDS = 30.0  # that loading may take, and may delay the end of the process
+LOAD_SECONDS = 30.0  # that loading may delay the end of the process
 RETRY_SECONDS = 300.0  # between two attempts to download
 BATCH = 16  # texts at once
 DOWNLOAD_COMMAND = "aiaml semantic model download"
@@ -36,14 +36,14 @@ PREFIXES = {
         "",
     ),
 }
-"""By a part of the model's name: what it expects before a question, and before a text."""
+"""By a pattern of the model's name: the prefixes of queries and of texts."""
 
 
 class Embedder(Protocol):
     """A loaded model.
 
     Attributes:
-        name, version: what tells its vectors from those of other models.
+        name, version: identify its vectors.
         dimension: the numbers in a vector.
     """
 
@@ -56,12 +56,12 @@ class Embedder(Protocol):
 
 
 class ModelState(NamedTuple):
-    """Whether the model can be used.
+    """The state of the model.
 
     Attributes:
         status: ready, loading, downloading, missing, failed, or off.
         reason: why it cannot be used; empty if it can.
-        remedy: what to do about it.
+        remedy: what to do.
     """
 
     status: str
@@ -70,7 +70,7 @@ class ModelState(NamedTuple):
 
     @property
     def warning(self) -> str:
-        """What an answer says about it; empty if all is well."""
+        """The warning for an answer; empty if the model can be used."""
         return f"words only: {self.reason}; {self.remedy}" if self.reason else ""
 
 
@@ -81,7 +81,7 @@ class LazyModel(Protocol):
         """Return the model if it is loaded within some seconds; begin to load it otherwise."""
 
     def state(self) -> ModelState:
-        """Return whether it can be used."""
+        """Return its state."""
 
 
 class ModelLoader:
@@ -136,7 +136,7 @@ class ModelLoader:
         return self._embedder
 
     def state(self) -> ModelState:
-        """Return whether the model can be used; nothing begins by that."""
+        """Return the state of the model, without loading it."""
         if self._embedder is not None:
             return ModelState("ready")
         name = self.settings.model
@@ -145,40 +145,41 @@ class ModelLoader:
             return ModelState("off", "fastembed is not installed", install)
         is_here = any(self.folder.rglob("*.onnx"))
         if self._thread is not None and self._thread.is_alive() and not is_here:
-            said = f"the model {name} is being downloaded into {self.folder}"
-            return ModelState("downloading", said, "ask again in a minute")
+            reason = f"the model {name} is being downloaded into {self.folder}"
+            return ModelState("downloading", reason, "ask again in a minute")
         if self._failure is not None:
             return self._failure
         if is_here:
             return ModelState("loading", f"the model {name} is being loaded", "ask again soon")
-        said = f"the model {name} is not on this machine"
-        return ModelState("missing", said, f"`{DOWNLOAD_COMMAND}` gets it")
+        reason = f"the model {name} is not on this machine"
+        return ModelState("missing", reason, f"`{DOWNLOAD_COMMAND}` downloads it")
 
     def _run(self) -> None:
         try:
             self._embedder = load_model(self.settings, self.folder)
         except Exception as error:  # noqa: BLE001 (fastembed and onnxruntime raise anything)
-            said = f"the model {self.settings.model} cannot be loaded: {str(error).strip()[:200]}"
+            cause = str(error).strip().rstrip(".")[:200]
+            reason = f"the model {self.settings.model} cannot be loaded: {cause}"
             remedy = f"`{DOWNLOAD_COMMAND}` tries again; embedding.path can name a folder with it"
-            self._failure = ModelState("failed", said, getattr(error, "suggestion", remedy))
+            self._failure = ModelState("failed", reason, getattr(error, "suggestion", remedy))
             self._retry_at = time.monotonic() + RETRY_SECONDS
             self._on_error(error)
 
     def _wait_at_exit(self) -> None:
-        """Wait while onnxruntime loads: it aborts a process that ends meanwhile."""
+        """Wait until onnxruntime is loaded; it aborts a process that ends before."""
         if self._thread is not None and self.state().status == "loading":
             self._thread.join(LOAD_SECONDS)
 
 
 class FastEmbedModel:
-    """A model that fastembed has loaded."""
+    """A model loaded by fastembed."""
 
     def __init__(self, settings: Embedding, version: str, model: Any) -> None:
-        """Wrap it.
+        """Wrap the model.
 
         Args:
             settings: name, dimension and prefixes.
-            version: what tells its weights from others.
+            version: identifies its weights.
             model: fastembed's `TextEmbedding`.
         """
         self._question_prefix, self._document_prefix = prefixes(settings)
@@ -197,7 +198,7 @@ class FastEmbedModel:
 
 
 def prefixes(settings: Embedding) -> tuple[str, str]:
-    """Return the prefixes of questions and texts: the configured ones, or the family's."""
+    """Return the prefixes of queries and texts: the configured ones, or the model family's."""
     found = [each for sign, each in PREFIXES.items() if re.search(sign, settings.model.lower())]
     question, document = found[0] if found else ("", "")
     return settings.query_prefix or question, settings.document_prefix or document
@@ -237,7 +238,7 @@ def load_model(settings: Embedding, folder: Path) -> FastEmbedModel:
 
 
 def import_fastembed() -> Any:
-    """Import fastembed without telemetry, tokens and output of its own.
+    """Import fastembed, with telemetry, tokens and progress output switched off.
 
     Raises:
         Unavailable: it is not installed.
@@ -262,7 +263,7 @@ def import_fastembed() -> Any:
 
 
 def _weights_version(folder: Path) -> str:
-    """Return what tells a model's weights from others."""
+    """Return a hash of a model's weights."""
     digest = hashlib.sha256()
     for file in sorted(folder.rglob("*.onnx")):
         digest.update(file.read_bytes())

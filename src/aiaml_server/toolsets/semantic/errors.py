@@ -36,7 +36,7 @@ class InvalidProject(SemanticError):
 
 
 class UntrustedDatabase(SemanticError):
-    """The project's database was not made by this user on this machine."""
+    """The project's database was not created by this user on this machine."""
 
     suggestion = "Ask the person to look at the directory and to run `aiaml trust`."
 
@@ -72,7 +72,7 @@ class DatabaseLocked(SemanticError):
 
 
 class CorruptDatabase(SemanticError):
-    """A file is damaged, or not a database of memories. It is left as it is."""
+    """A file is damaged, or not a database of memories. It is not changed."""
 
     suggestion = "Run `aiaml doctor`; `aiaml semantic restore` puts a backup in its place."
 

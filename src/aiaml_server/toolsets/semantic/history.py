@@ -88,8 +88,8 @@ def undo(database: Database, change: Change) -> list[int]:
         raise NothingToUndo(f"{change.id} was undone already")
     for later in changes[: changes.index(change)]:
         if any(map(later.touches, numbers)):
-            said = f"{change.memory_id} was changed again since; undo {later.id} first"
-            raise NothingToUndo(said)
+            reason = f"{change.memory_id} was changed again since; undo {later.id} first"
+            raise NothingToUndo(reason)
     same = "SELECT id FROM memories WHERE content_hash = ? AND id != ?"
     for row in change.before:
         for (other,) in database.fetch(same, (sha256_hex(row["content"]), row["id"])):

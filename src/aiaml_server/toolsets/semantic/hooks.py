@@ -1,8 +1,8 @@
-"""What a host's events lead to: memories that are shown, and a few that are stored.
+"""Hooks: what a host's events show to the agent, and what they store.
 
 Each function takes a `HookInput` and returns plain lines, which the caller marks as data. No model
-is loaded. A hook stores something only in a project that has a `.memory`, never a text in which a
-secret is found, and tags it `unreviewed`.
+is loaded. A hook stores memories only in a project that has a `.memory`, and never a text in which
+a secret is found. It tags them `unreviewed`.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def session_end(event: HookInput) -> list[str]:
 def generate_session_summary(messages: Sequence[Message]) -> list[str]:
     """Return what was decided in a session, the last sentences if there are many.
 
-    No language model can be asked when a session ends, so these are its own sentences.
+    No language model is available when a session ends, so these are quoted sentences.
     """
     found: list[str] = []
     for role, text in messages:

@@ -84,11 +84,11 @@ def preview_import(
     Args:
         store: where it would go.
         paths: files or directories of the project; None for what a scan finds.
-        anywhere: whether they may lie elsewhere, since a person names them.
+        anywhere: whether they may be outside the project, because a person names them.
 
     Raises:
         InvalidProject: no project is active.
-        InvalidInput: a path is missing, lies outside the project, or is behind a link.
+        InvalidInput: a path is missing, outside the project, or reached through a link.
     """
     if paths and anywhere:
         found = [Path(os.path.realpath(name)) for name in paths]
@@ -141,9 +141,9 @@ def _below(project: Path, name: str) -> Path:
     """Return the path of a file below the project."""
     path = Path(os.path.normpath(project / name))
     if "\0" in name or not path.is_relative_to(project):
-        raise InvalidInput(f"file_paths: {name!r:.200} does not lie in {project}")
+        raise InvalidInput(f"file_paths: {name!r:.200} is not in {project}")
     if os.path.realpath(path) != os.fspath(path):
-        raise InvalidInput(f"file_paths: {name} is a link, or lies behind one")
+        raise InvalidInput(f"file_paths: {name} is a link, or is reached through one")
     if not path.exists():
         raise InvalidInput(f"file_paths: {name} does not exist")
     return path
@@ -161,10 +161,10 @@ def _read(file: Path, shown: str) -> Iterator[tuple[NewMemory, int]]:
     """Yield the memories in a file, each with its line.
 
     Raises:
-        ValueError: it is behind a link, too large, or not UTF-8.
+        ValueError: it is reached through a link, too large, or not UTF-8.
     """
     if os.path.realpath(file) != os.fspath(file):
-        raise ValueError("it is a link, or lies behind one")
+        raise ValueError("it is a link, or is reached through one")
     if file.stat().st_size > MAX_BYTES:
         limit = MAX_BYTES // 1024 // 1024
         raise ValueError(f"it is larger than {limit} MiB; split it into several files")
@@ -174,7 +174,7 @@ def _read(file: Path, shown: str) -> Iterator[tuple[NewMemory, int]]:
             try:
                 yield from_json_line(line, shown), number
             except (LookupError, AttributeError, ValueError) as error:
-                raise ValueError(f"line {number} is no JSON object with a content") from error
+                raise ValueError(f"line {number} is not a JSON object with a content") from error
         return
     for piece in split_markdown(text, file):
         new = NewMemory(
@@ -212,7 +212,7 @@ def to_json_line(memory: Memory, unknown_keys: str) -> str:
 
 
 def from_json_line(line: str, shown: str) -> NewMemory:
-    """Return the memory in a line of JSON; keys that are not known here are kept.
+    """Return the memory in a line of JSON; unknown keys go into `extra`.
 
     Raises:
         LookupError, AttributeError, ValueError: it is no object with a text `content`.

@@ -173,7 +173,7 @@ def sql_now() -> str:
 
 
 def iso_to_sql(text: str) -> str | None:
-    """Return the instant of an ISO 8601 text as the databases hold it; None if it is none."""
+    """Return the time of an ISO 8601 text as the databases hold it; None if it is not a time."""
     moment = parse_timestamp(text)
     return None if moment is None or to_utc(moment) is None else to_sql_timestamp(moment)
 
@@ -191,8 +191,8 @@ class NewMemory(NamedTuple):
 
     Attributes:
         created_at: as the databases hold it.
-        import_key: what tells an imported memory from others, so that it is imported once.
-        extra: a JSON object of keys that this toolset does not know, kept for the export.
+        import_key: identifies an imported memory, so that it is imported once.
+        extra: a JSON object of unknown keys, for the export.
     """
 
     content: str
@@ -228,7 +228,7 @@ def check_content(content: str) -> str:
         InvalidInput: it is empty, too long, or not valid Unicode.
     """
     if not any(each.isprintable() and each != " " for each in content):
-        raise InvalidInput("content: must not be empty")
+        raise InvalidInput("content: must have a visible character")
     if len(content) > MAX_CONTENT:
         raise InvalidInput(
             f"content: has {len(content):,} characters; the limit is {MAX_CONTENT:,}",
@@ -291,7 +291,7 @@ def check_cursor(cursor: str | None) -> int:
     """Return the position at which a page begins.
 
     Raises:
-        InvalidInput: it is no `next_cursor`.
+        InvalidInput: it is not a `next_cursor`.
     """
     if cursor and not re.fullmatch("[0-9]{1,9}", cursor):
         raise InvalidInput("cursor: must be the next_cursor of an earlier answer")
@@ -373,7 +373,7 @@ class Filters:
         return " AND ".join(conditions), values
 
     def includes(self, scope: str) -> bool:
-        """Return whether a database may hold what is asked for.
+        """Return whether a database may hold matching memories.
 
         Raises:
             InvalidInput: the filter `scope` is not valid.

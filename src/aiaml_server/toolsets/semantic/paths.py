@@ -28,7 +28,7 @@ def global_directory() -> Path:
         raise InvalidProject("there is no home directory", "Set HOME (USERPROFILE).") from error
     real = Path(os.path.realpath(path))
     if os.path.lexists(path) and not real.is_dir():
-        raise InvalidProject(f"{path} is no directory; memories are kept in one", _MOVE)
+        raise InvalidProject(f"{path} is not a directory; memories are stored in one", _MOVE)
     return real
 
 
@@ -62,7 +62,7 @@ def find_project(start: Path, named: str = "", setting: str = "the project") -> 
             return top
         raise InvalidProject(
             f"{setting} is {named!r}; it must be an absolute path of a project's directory",
-            "Name the directory that .memory lies in, other than the home directory.",
+            "Name the directory that contains .memory; it cannot be the home directory.",
         )
     for directory in (top, *top.parents):
         is_project = directory not in (home, directory.parent)

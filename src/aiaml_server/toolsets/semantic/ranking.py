@@ -15,7 +15,7 @@ from aiaml_server.toolsets.semantic.config import Config
 from aiaml_server.toolsets.semantic.models import COLUMNS, PRIORITIES, UNREVIEWED, Memory
 
 MAX_CANDIDATES = 50
-"""The nearest by meaning, the best by words, and what is kept of both."""
+"""The limit for candidates by meaning, for those by words, and for ranked hits."""
 PRIORITY_SCORES = {"CORE": 1.0, "HIGH": 0.75, "NORMAL": 0.5, "LOW": 0.25}
 FULL_USAGE = 100
 """Uses above which more do not count."""
@@ -147,12 +147,12 @@ def similarity_scores(candidates: Sequence[Candidate]) -> Mapping[str, float]:
         meaning = _scale(low if each.cosine is None else each.cosine, low, high)
         words = each.bm25 / best_words
         blended[each.memory.id] = MEANING_SHARE * meaning + (1 - MEANING_SHARE) * words
-    kept = sorted(blended.values(), reverse=True)[:MAX_CANDIDATES]
-    return {name: _scale(value, kept[-1], kept[0]) for name, value in blended.items()}
+    best = sorted(blended.values(), reverse=True)[:MAX_CANDIDATES]
+    return {name: _scale(value, best[-1], best[0]) for name, value in blended.items()}
 
 
 def _scale(value: float, low: float, high: float) -> float:
-    """Return where a value lies between two; 1 if they are equal."""
+    """Scale a value to 0 to 1 within a range; 1 if the range is empty."""
     return (value - low) / (high - low) if high > low else 1.0
 
 

@@ -86,8 +86,8 @@ class MemoryReader:
         project: the project's top directory, or None.
         config: the settings.
         databases: by scope.
-        worker: what makes vectors.
-        identity: what is equal for stores of the same places and settings.
+        worker: makes vectors.
+        identity: equal for stores of the same places and settings.
     """
 
     def __init__(
@@ -105,11 +105,11 @@ class MemoryReader:
         Args:
             home: see the class.
             project: see the class.
-            model: what makes vectors; None for search by words only.
+            model: makes vectors; None for search by words only.
             config: the settings; None reads `config.json`.
             background: whether vectors that cannot be made at once are made in a thread.
             trusted: whether the person named the project, so that its database is opened whoever
-                made it.
+                created it.
         """
         self.home = home
         self.project = project
@@ -161,10 +161,10 @@ class MemoryReader:
             filters, warnings, lambda each: self._find(each, query, filters, embedded)
         )
         candidates = {each.memory: each for found, _ in parts for each in found}
-        kept = [candidates[each] for each in _without_overridden(candidates)]
-        hits = ranking.rank(kept, self.config, now_micros())[:limit]
+        visible = [candidates[each] for each in _without_overridden(candidates)]
+        hits = ranking.rank(visible, self.config, now_micros())[:limit]
         if hits and all(hit.is_weak for hit in hits):
-            warnings.append("nothing here is near the question: it may not be known at all")
+            warnings.append("no hit is close to the question; there may be no answer in memory")
         memories = [hit.memory for hit in hits]
         with suppress(SemanticError):  # another process may be writing
             self._renew_vectors(embedded.model, memories)
@@ -323,7 +323,7 @@ class MemoryReader:
     ) -> Sequence[Result]:
         """Query the databases that filters allow, in parallel.
 
-        One that cannot be read is left out with a warning, unless it alone was asked for.
+        One that cannot be read is left out with a warning, unless the filters name it.
         """
         meant = [each for each in self.databases.values() if filters.includes(each.scope)]
         databases = [each for each in meant if each.exists]

@@ -1,4 +1,4 @@
-"""`MemoryStore`: storing, changing, merging, deleting and undoing, beside what `search` finds."""
+"""`MemoryStore`: storing, changing, merging, deleting and undoing. Reading is in `search`."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class MemoryStore(MemoryReader):
             self._set_vectors(database, number, embedded)
         result = StoreResult(self._read(database, number), created, change)
         if not created:
-            result.warnings.append(f"that text is there already, as {result.memory.id}")
+            result.warnings.append(f"that text is already stored, as {result.memory.id}")
         return self._finish(result, embedded)
 
     def store_many(self, memories: Sequence[NewMemory]) -> list[str]:
@@ -231,7 +231,7 @@ class MemoryStore(MemoryReader):
         contexts = [models.check_line("context", context, models.MAX_CONTEXT)] if context else []
         if not values and not used:
             raise InvalidInput(
-                "memory_id: nothing is given that would change it",
+                "memory_id: nothing is given to change",
                 "Give updated_content, tags, priority, category or source, or used=true.",
             )
         content = values.get("content")
@@ -241,8 +241,8 @@ class MemoryStore(MemoryReader):
             before = self._read(database, number)
             change = self._apply(database, number, values, "update")
             if used:
-                kept = [*before.usage_contexts, *contexts][-models.MAX_CONTEXTS :]
-                use = {"last_accessed_at": models.sql_now(), "usage_contexts": to_json(kept)}
+                latest = [*before.usage_contexts, *contexts][-models.MAX_CONTEXTS :]
+                use = {"last_accessed_at": models.sql_now(), "usage_contexts": to_json(latest)}
                 database.update(number, {**use, "access_count": before.access_count + 1})
             self._set_vectors(database, number, embedded)
         result = StoreResult(self._read(database, number), False, change)
@@ -314,7 +314,7 @@ class MemoryStore(MemoryReader):
         return [group for groups in parts for group in groups], warnings
 
     def merge(self, memory_ids: Sequence[str]) -> Memory:
-        """Make one memory of several of one database: the newest stays, with its text."""
+        """Merge memories of one database into the newest, which keeps its text."""
         items = [self._locate(each, "merge") for each in dict.fromkeys(memory_ids)]
         if len(items) < 2 or len({database for database, _ in items}) > 1:
             raise InvalidInput(
@@ -326,16 +326,16 @@ class MemoryStore(MemoryReader):
             memories = [self._read(*item) for item in items]
             memories.sort(key=dedupe.newest_key, reverse=True)
             before = [database.row(each.number) for each in memories]
-            kept = memories[0].number
+            newest = memories[0].number
             for other in memories[1:]:
-                database.delete(other.number, kept=kept)
+                database.delete(other.number, merged_into=newest)
             values = dedupe.merge_memories(memories)
-            database.update(kept, {**values, "updated_at": models.sql_now()})
+            database.update(newest, {**values, "updated_at": models.sql_now()})
             history.record_change(database, "merge", before)
-        return self._read(database, kept)
+        return self._read(database, newest)
 
     def merge_equal(self) -> builtins.list[Memory]:
-        """Merge what is equal but for case and white space; return what that made."""
+        """Merge texts that differ only in case and white space; return the merged memories."""
         groups = [group for each in self._existing() for group in dedupe.find_groups(each)]
         return [self.merge([each.id for each in group.memories]) for group in groups]
 

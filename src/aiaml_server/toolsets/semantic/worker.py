@@ -25,9 +25,9 @@ class Embedded(NamedTuple):
     """Vectors of a text.
 
     Attributes:
-        model: what made them; None if the model is not loaded.
+        model: the model; None if it is not loaded.
         vectors: one for each chunk; none if the model failed.
-        warnings: why there are none.
+        warnings: why there are no vectors.
     """
 
     model: EmbeddingModel | None
@@ -43,7 +43,7 @@ class EmbeddingWorker:
 
         Args:
             home: the person's `~/.memory`, for the log.
-            model: what makes vectors; None for search by words only.
+            model: makes vectors; None for search by words only.
             background: whether memories are embedded in a thread, and while the model is loading.
         """
         self.model = model
