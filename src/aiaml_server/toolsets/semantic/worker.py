@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import queue
 import threading
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,21 +49,17 @@ class EmbeddingWorker:
         self.model = model
         self.background = background
         self._home = home
-        self._queue: queue.Queue[Item] = queue.Queue()
         self._closing = threading.Event()
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._pool = ThreadPoolExecutor(1, "semantic")
 
     def close(self) -> None:
         """End the thread. What is still queued is found again as memories without vectors."""
         self._closing.set()
-        self.wait()
+        self._pool.shutdown(cancel_futures=True)
 
     def wait(self) -> None:
         """Wait until the thread has handled what is queued."""
-        thread = self._thread
-        if thread is not None:
-            thread.join()
+        self._pool.submit(int).result()
 
     def current_model(self, seconds: float = 0.0) -> Embedded:
         """Return the model if it is loaded within some seconds, else the warning that says why."""
@@ -117,25 +113,15 @@ class EmbeddingWorker:
                 self.embed_memories(items)
             return
         for item in items:
-            self._queue.put(item)
-        with self._lock:
-            if self._thread is None and not self._closing.is_set():
-                self._thread = threading.Thread(target=self._run, name="semantic", daemon=True)
-                self._thread.start()
+            if not self._closing.is_set():
+                self._pool.submit(self._embed_when_ready, self.model, item)
 
-    def _run(self) -> None:
-        while self.model and not self._closing.is_set():
-            if self.model.ready(POLL_SECONDS) is None:
-                if self.model.state().status not in ("loading", "downloading"):
-                    break
-                self._closing.wait(POLL_SECONDS)
-                continue
-            with self._lock:
-                if self._queue.empty():
-                    self._thread = None
-                    return
-            try:
-                self.embed_memories([self._queue.get()])
-            except SemanticError as error:
-                log_error(self._home, "embed", error)
-        self._thread = None
+    def _embed_when_ready(self, model: LazyModel, item: Item) -> None:
+        while model.ready() is None:
+            is_coming = model.state().status in ("loading", "downloading")
+            if not is_coming or self._closing.wait(POLL_SECONDS):
+                return
+        try:
+            self.embed_memories([item])
+        except SemanticError as error:
+            log_error(self._home, "embed", error)
