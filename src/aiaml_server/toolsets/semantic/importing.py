@@ -92,16 +92,16 @@ def preview_import(
     """
     if paths and anywhere:
         found = [Path(os.path.realpath(name)) for name in paths]
-        return preview_files(store, [file for path in found for file in _files(path)])
-    if store.project is None:
+    elif store.project is None:
         raise InvalidProject("file_paths: no project is active whose files could be read")
-    if not paths:
-        return preview_files(store, scan_project(store.project))
-    found = [_below(store.project, name) for name in paths]
-    return preview_files(store, [file for path in found for file in _files(path)])
+    elif paths:
+        found = [_below(store.project, name) for name in paths]
+    else:
+        found = scan_project(store.project)
+    return _preview(store, [file for path in found for file in _files(path)])
 
 
-def preview_files(store: MemoryStore, files: Sequence[Path]) -> Preview:
+def _preview(store: MemoryStore, files: Sequence[Path]) -> Preview:
     """Return what an import of files would store: `.jsonl` as lines of JSON, others as markdown."""
     known = store.existing_keys()
     preview = Preview([], [], [])

@@ -160,7 +160,7 @@ class MemoryReader:
         parts = self._query_each(
             filters, warnings, lambda each: self._find(each, query, filters, embedded)
         )
-        candidates = {each.memory: each for found, _ in parts for each in found}
+        candidates = {each.memory: each for found in parts for each in found}
         visible = [candidates[each] for each in _without_overridden(candidates)]
         hits = ranking.rank(visible, self.config, now_micros())[:limit]
         if hits and all(hit.is_weak for hit in hits):
@@ -170,25 +170,26 @@ class MemoryReader:
             self._renew_vectors(embedded.model, memories)
             if count_use:
                 self._count_daily_use(memories)
-        by_meaning = any(is_compared for _, is_compared in parts)
-        return SearchResult(hits, self._excerpts(query, memories), by_meaning, warnings)
+        compared = [each.cosine is not None for each in visible] or [bool(embedded.vectors)]
+        return SearchResult(hits, self._excerpts(query, memories), any(compared), warnings)
 
     def _find(
         self, database: Database, query: str, filters: Filters, embedded: Embedded
-    ) -> tuple[list[Candidate], bool]:
-        """Return a database's candidates, and whether meanings were compared."""
+    ) -> list[Candidate]:
+        """Return a database's candidates; without a cosine if only words can be compared."""
         model = embedded.model
         where, values = filters.where()
         values["words"] = text.build_fts_query(query)
-        with_vectors = bool(embedded.vectors) and database.has_vectors(model)
-        if model and with_vectors:
+        rows = None
+        if model and embedded.vectors and database.has_vectors(model):
             vector = {"vector": embedded.vectors[0], "model": model.key}
             statement = ranking.candidates_statement(where)
             with suppress(CorruptDatabase):  # words only, then
                 rows = database.fetch(statement, {**values, **vector})
-                return _candidates(database, rows), True
-        statement = ranking.candidates_statement(where, with_vectors=False)
-        return _candidates(database, database.fetch(statement, values)), False
+        if rows is None:
+            statement = ranking.candidates_statement(where, with_vectors=False)
+            rows = database.fetch(statement, values)
+        return [Candidate(from_row(database.scope, row[:-2]), row[-2], row[-1]) for row in rows]
 
     def _renew_vectors(self, model: EmbeddingModel | None, memories: Sequence[Memory]) -> None:
         """Embed found memories that have vectors of another model, or none."""
@@ -325,8 +326,9 @@ class MemoryReader:
 
         One that cannot be read is left out with a warning, unless the filters name it.
         """
-        meant = [each for each in self.databases.values() if filters.includes(each.scope)]
-        databases = [each for each in meant if each.exists]
+        databases = [
+            each for each in self.databases.values() if filters.includes(each.scope) and each.exists
+        ]
         results = []
         with ThreadPoolExecutor(2) as pool:
             futures = {database: pool.submit(query, database) for database in databases}
@@ -339,10 +341,6 @@ class MemoryReader:
                 log_error(self.home, f"read-{database.scope}", error)
                 warnings.append(f"without the {database.scope} memories: {error}")
         return results
-
-
-def _candidates(database: Database, rows: Sequence[tuple[Any, ...]]) -> list[Candidate]:
-    return [Candidate(from_row(database.scope, row[:-2]), row[-2], row[-1]) for row in rows]
 
 
 def _without_overridden(memories: Iterable[Memory]) -> list[Memory]:
