@@ -41,7 +41,8 @@ def add(name: str, home: Path, toolset: str = "aiaml", *events: str, base: str =
 
 def remove(name: str, home: Path) -> None:
     """Uninstall all hooks."""
-    clients.save(clients.remove_hooks(name, Machine("linux", home, {})))
+    for change in clients.remove_hooks(clients.BY_NAME[name], Machine("linux", home, {})):
+        clients.save(change)
 
 
 @pytest.mark.parametrize("name", HOSTS)

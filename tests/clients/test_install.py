@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -51,7 +52,7 @@ def test_all_that_are_found_are_connected(
     env = {"AIAML_LOG_LEVEL": "DEBUG", "MINE": "1", "AIAML_MEMORY_DIR": str(home / "work")}
     assert entry(home / ".cursor" / "mcp.json")["env"] == env
     assert entry(home / ".gemini" / "settings.json")["env"] == env
-    assert "Cursor is connected" in output and "Undo: aiaml uninstall cursor gemini\n" in output
+    assert "Cursor is connected" in output and "Undo: aiaml uninstall cursor\n" in output
     assert "already connected" in typed(capsys, "install", "cursor")
     rows = json.loads(typed(capsys, "install", "--list", "--json"))
     assert {row["client"]: row["state"] for row in rows}["cursor"] == "connected"
@@ -93,13 +94,29 @@ def test_what_uninstall_removed_comes_back_by_the_printed_commands(
     output += typed(capsys, "uninstall", "gemini", "--project", "shop")
     output += typed(capsys, "uninstall", "claude-code", "--hooks")
     assert not any((home / path).exists() for path in paths)
-    commands = [
-        line.removeprefix("Undo: aiaml ") for line in output.splitlines() if "Undo:" in line
-    ]
+    commands = re.findall("Undo: aiaml (.*)", output)
     assert len(commands) == 6, commands
     for command in commands:
         typed(capsys, *shlex.split(command))
     assert [(home / path).read_bytes() for path in paths] == before
+
+
+def test_an_update_is_undone_to_what_was_there(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`install` of a connected client does not print that it is to be disconnected alone."""
+    typed(capsys, "install", "cursor", "--env", "A=1")
+    before = (home / ".cursor" / "mcp.json").read_bytes()
+    output = typed(capsys, "install", "cursor", "gemini", "--toolset", "citations", "--env", "B=2")
+    undo = re.findall("Undo: (.*)", output)
+    assert undo == [
+        "aiaml uninstall cursor && aiaml install cursor --env A=1",
+        "aiaml uninstall gemini",
+    ]
+    for command in " && ".join(undo).split(" && "):
+        typed(capsys, *shlex.split(command)[1:])
+    assert (home / ".cursor" / "mcp.json").read_bytes() == before
+    assert not (home / ".gemini" / "settings.json").exists()
 
 
 def test_the_undo_line_holds_no_password(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -42,6 +42,8 @@ _SECRET = re.compile(
     r"([\w-]*(?:KEY|TOKEN|SECRET|PASSWORD)[\w-]*\"?\s*[:=]\s*)\"[^\"]+\"", re.IGNORECASE
 )
 
+Undoable = tuple[Change, Sequence[str]]
+"""A change, and the commands that undo it."""
 _HOOK_OPTIONS = re.compile(r"(--toolset \w+(?: --dir (?:'[^']+'|[^'\"\\]+))?)")
 
 _names = click.argument("names", metavar="[CLIENT]...", nargs=-1, type=click.Choice([*BY_NAME]))
@@ -131,18 +133,18 @@ def install(
         return _print(printed, machine, variables)
     found = [client.name for client in clients.CLIENTS if client.find(machine)[1]]
     chosen = _chosen(found if everything else names, project, hooks=hooks)
-
-    def connect(client: Client) -> Iterable[Change]:
-        if hooks:
-            return _add_hooks(client, machine, served, variables.get(MEMORY_DIR, ""))
-        return [_entry(client, machine, served, variables)]
-
     words = ["--hooks"] if hooks else ["--project", str(project)] if project else []
+
+    def connect(client: Client) -> Iterator[Undoable]:
+        changes = (_add_hooks if hooks else _entry)(client, machine, served, variables)
+        for number, change in enumerate(changes):
+            removal = f"aiaml uninstall {shlex.join([client.name, *words])}"
+            before = _install_commands(client, machine, change, hooks=hooks)
+            # The first undoes them all.
+            yield change, [] if number else [" && ".join([removal, *before])]
+
     done, by_hand = ("set up with hooks", None) if hooks else ("connected", variables)
-    code, changed = _apply(chosen, connect, done, dry_run, by_hand)
-    if changed:
-        words = [*dict.fromkeys(client.name for client, _ in changed), *words]
-        echo(f"Undo: aiaml uninstall {shlex.join(words)}")
+    code = _apply(chosen, connect, done, dry_run, by_hand)
     if not (dry_run or project or hooks):
         from aiaml_server.server.handshake import write_in_background  # noqa: PLC0415 (slow)
 
@@ -181,22 +183,24 @@ def uninstall(
     every = [each.name for each in clients.CLIENTS if each.project_file or not project]
     chosen = _chosen(names or ([*clients.HOSTS] if hooks else every), project, hooks=hooks)
 
-    def disconnect(client: Client) -> Iterable[Change]:
-        if hooks:
-            return [clients.remove_hooks(client.name, machine)]
-        return clients.disconnect(client, machine)
+    def disconnect(client: Client) -> Iterator[Undoable]:
+        remove = clients.remove_hooks if hooks else clients.disconnect
+        for change in remove(client, machine):
+            yield change, _install_commands(client, machine, change, hooks=hooks)
 
-    entries = [*clients.connections(machine, chosen)]
-    done = "without hooks" if hooks else "disconnected"
-    code, changed = _apply(chosen, disconnect, done, dry_run)
-    for client, change in changed:
-        options = [_options(entry) for entry in entries if entry.path == change.path]
-        if hooks:
-            found = _HOOK_OPTIONS.findall((change.before or b"").decode())
-            options = [f"--hooks {each}" for each in dict.fromkeys(found)]
-        for each in options:
-            echo(f"Undo: aiaml install {client.name} {each}".rstrip())
-    return code
+    return _apply(chosen, disconnect, "without hooks" if hooks else "disconnected", dry_run)
+
+
+def _install_commands(
+    client: Client, machine: Machine, change: Change, *, hooks: bool
+) -> list[str]:
+    """Return the commands that install what a file has of ours before a change is saved."""
+    entries = clients.connections(machine, [client])
+    options = [_options(entry) for entry in entries if entry.path == change.path and entry.name]
+    if hooks:
+        found = _HOOK_OPTIONS.findall((change.before or b"").decode())
+        options = [f"--hooks {option}" for option in dict.fromkeys(found)]
+    return [f"aiaml install {client.name} {option}".rstrip() for option in options]
 
 
 def _options(entry: Connection) -> str:
@@ -265,8 +269,8 @@ def _entry_variables(client: Client, machine: Machine) -> Mapping[str, str]:
 
 def _entry(
     client: Client, machine: Machine, served: Sequence[str], variables: Mapping[str, str]
-) -> Change:
-    """Return the change that connects a client; toolsets are added to what its entry serves."""
+) -> Iterator[Change]:
+    """Yield the change that connects a client; toolsets are added to what its entry serves."""
     key = toolsets.TOOLSETS.name
     name, more = ENTRY, {}
     if served:
@@ -276,14 +280,14 @@ def _entry(
     if client.project:
         name = "-".join([ENTRY, *(toolset for toolset in served if toolset != DEFAULT)])
     command = launch.portable_command() if client.project else launch.command()
-    return clients.connect(client, machine, command, {**variables, **more}, name)
+    yield clients.connect(client, machine, command, {**variables, **more}, name)
 
 
 def _add_hooks(
-    client: Client, machine: Machine, served: Sequence[str], base: str
+    client: Client, machine: Machine, served: Sequence[str], variables: Mapping[str, str]
 ) -> Iterator[Change]:
     """Yield the changes that have a client start the hooks of toolsets."""
-    base = base or _entry_variables(client, machine).get(MEMORY_DIR, "")
+    base = variables.get(MEMORY_DIR) or _entry_variables(client, machine).get(MEMORY_DIR, "")
     for toolset in served or [DEFAULT]:
         events = toolsets.manifest(toolset).hooks
         yield clients.add_hooks(client.name, machine, toolset, events, base)
@@ -291,11 +295,11 @@ def _add_hooks(
 
 def _apply(
     chosen: Sequence[Client],
-    make_changes: Callable[[Client], Iterable[Change]],
+    make_changes: Callable[[Client], Iterator[Undoable]],
     done: str,
     dry_run: bool,
     by_hand: Mapping[str, str] | None = None,
-) -> tuple[int, list[tuple[Client, Change]]]:
+) -> int:
     """Save the changes of each client, and print what was done at the end: the reader may leave.
 
     Args:
@@ -306,22 +310,21 @@ def _apply(
         by_hand: the variables of an entry that is printed where a file refuses it.
 
     Returns:
-        The exit code, and what was changed.
+        The exit code.
     """
     lines: list[str] = []
-    changed: list[tuple[Client, Change]] = []
     code = EXIT_OK
     for client in chosen:
         try:
-            for change in make_changes(client):
+            for change, undo in make_changes(client):
                 if change.before == change.after:
                     lines.append(f"{bold(client.title)} is already {done}: {change.path}")
                 elif dry_run:
                     lines += [bold(str(change.path)), *_difference(change)]
                 else:
                     lines += _saved(client, change, done)
-                    changed.append((client, change))
                     lines += [f"  {client.next_step}"] if by_hand is not None else []
+                    lines += [f"  Undo: {command}" for command in undo]
         except ConfigError as error:
             code = EXIT_FAILED
             lines.append(f"{client.title}: {error}. Nothing was changed.")
@@ -330,11 +333,11 @@ def _apply(
                 lines += ["Add this by hand:", *_masked(text).splitlines()]
     if dry_run:
         lines.append("Nothing was written.")
-    elif changed:
+    elif lines:
         lines += [_masked(f'With {name}="{value}"') for name, value in (by_hand or {}).items()]
     for line in lines or ["Nothing to do. `aiaml install --list` shows which clients were found."]:
         echo(wrap(line, 2))
-    return code, changed
+    return code
 
 
 def _saved(client: Client, change: Change, done: str) -> list[str]:

@@ -12,7 +12,7 @@ from aiaml_server.clients.text import ConfigError, RefusedEdit
 from aiaml_server.errors import MalformedFile, os_reason
 from aiaml_server.files import make_directory, read_regular, replace_atomic
 
-MAX_BYTES = 16 * 1024 * 1024
+MAX_BYTES = 16 << 20
 
 
 def read(path: Path) -> bytes | None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from aiaml_server.clients import files, jsonc, launch
 from aiaml_server.clients.edit import Change, backup_of
-from aiaml_server.clients.registry import Machine
+from aiaml_server.clients.registry import Client, Machine
 from aiaml_server.clients.text import ConfigError, RefusedEdit, dig, has_content
 
 _PURPOSE = "aiaml-hooks"
@@ -101,7 +101,7 @@ def add_hooks(
     return Change(path, before, after.encode(), _PURPOSE, is_new=not present)
 
 
-def remove_hooks(name: str, machine: Machine) -> Change:
+def remove_hooks(client: Client, machine: Machine) -> list[Change]:
     """Return the change that removes all our hooks from a client's settings.
 
     A file that nobody has edited since gets back its original bytes. A file that `add_hooks` made
@@ -110,7 +110,7 @@ def remove_hooks(name: str, machine: Machine) -> Change:
     Raises:
         ConfigError: the file cannot be read, or not be edited safely.
     """
-    host = HOSTS[name]
+    host = HOSTS[client.name]
     path = Path(machine.expand(host.pattern))
     first = files.read(backup_of(path, _PURPOSE))
     with files.opened(path) as (before, text):
@@ -118,9 +118,9 @@ def remove_hooks(name: str, machine: Machine) -> Change:
         left = _remove(text, ours)
         with suppress(RefusedEdit, UnicodeDecodeError):  # the original file may be another by now
             if ours and _add(host, (first or b"").decode(), ours) == text:
-                return Change(path, before, first, _PURPOSE)
+                return [Change(path, before, first, _PURPOSE)]
     after = left.encode() if has_content(left) else None
-    return Change(path, before, after if ours else before, _PURPOSE)
+    return [Change(path, before, after, _PURPOSE)] if ours else []
 
 
 def _hook(name: str, event: str, toolset: str, base: str) -> _Hook:

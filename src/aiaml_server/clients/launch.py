@@ -33,7 +33,7 @@ def command_of(environ: Mapping[str, str], argv0: str, prefix: str, executable: 
     if launcher := environ.get("AIAML_LAUNCHER"):
         if not launcher.lower().endswith((".cmd", ".bat")):
             return [launcher]
-        shell = environ.get("COMSPEC") or find("cmd") or "cmd.exe"
+        shell = environ.get("COMSPEC", "cmd.exe")
         return [shell, "/c", "call", launcher]  # without `call`, a path with blanks is cut
     uvx = find("uvx", environ.get("PATH"))
     if uvx and _UV_CACHE.search(f"{prefix}/"):  # uv empties its cache at times
