@@ -1,4 +1,4 @@
-"""How other programs start this very installation, from any directory and with any PATH."""
+"""The command that starts this installation from any directory and with any PATH."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _UV_CACHE = re.compile(r"[/\\](archive|builds|environments)-v\d+[/\\]")
 
 
 def command() -> list[str]:
-    """Return the words that start the server of this installation."""
+    """Return the command that starts the server of this installation."""
     return command_of(os.environ, sys.argv[0], sys.prefix, sys.executable)
 
 
 def command_of(environ: Mapping[str, str], argv0: str, prefix: str, executable: str) -> list[str]:
-    """Return the words that start the server of an installation.
+    """Return the command that starts the server of an installation.
 
     Args:
         environ: the environment variables. `AIAML_LAUNCHER` is the path of `run_server.sh`, which
@@ -46,12 +46,12 @@ def command_of(environ: Mapping[str, str], argv0: str, prefix: str, executable: 
 
 
 def portable_command() -> list[str]:
-    """Return words that start the server on any computer that has uv, or the server itself."""
+    """Return a command that works on other computers: `uvx`, or the server in the PATH."""
     return ["uvx", SERVER] if find("uvx") else [SERVER]
 
 
 def _source() -> str:
-    """Return the URL that this package was installed from, as its installer noted it (PEP 610)."""
+    """Return the URL that this package was installed from (PEP 610); empty if unknown."""
     from importlib import metadata  # noqa: PLC0415 (slow, and few commands need it)
 
     record = json.loads(metadata.distribution(SERVER).read_text("direct_url.json") or "{}")
