@@ -1,8 +1,8 @@
-"""The one way to the terminal: for the verbs, and for those of toolsets.
+"""Print to the terminal, for all commands.
 
-Whatever a person sees leaves through `out`, `note` and their kin here, which show control and
-invisible characters instead of sending them, and commands to CI (`safe`). No other module prints,
-styles or logs to the terminal by itself; `tests/test_cli_output.py` looks.
+Whatever a person sees is printed by `echo`, `notify` and the other functions here. They show
+control characters, invisible characters and commands to CI instead of sending them (`safe`). No
+other module prints, styles or logs to the terminal; `tests/cli/test_cli_output.py` checks that.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -60,13 +60,12 @@ EXIT_INTERRUPTED = 130
 
 MANY = 2000  # files that are worth showing progress for
 _SHOWN_SECONDS = 0.2  # between two numbers on a terminal
-_TOLD_SECONDS = 10.0  # and where there is none
+_LOGGED_SECONDS = 10.0  # and elsewhere
 Item = TypeVar("Item")
-Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 
 class Exit(AiamlError):  # noqa: N818 (it need not be an error)
-    """The verb ends here.
+    """The command ends with this sentence and exit code.
 
     Attributes:
         code: the exit code.
@@ -79,11 +78,11 @@ class Exit(AiamlError):  # noqa: N818 (it need not be an error)
 
 _JSON = "Print JSON, for programs."
 json_option = click.option("--json", "json", is_flag=True, help=_JSON)
-"""The option `--json` of a verb."""
+"""The option `--json` of a command."""
 
 
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-"""The option `--yes` of a verb."""
+"""The option `--yes` of a command."""
 
 
 # --- the one way out ------------------------------------------------------------------------------
@@ -95,18 +94,18 @@ def echo(text: str = "") -> None:
 
 
 def notify(text: str) -> None:
-    """Tell the person something that is not the answer: on stderr, so that pipes stay clean."""
+    """Print a message to stderr, so that only the answer goes into a pipe."""
     click.echo(safe(wrap(text, err=True)), sys.stderr)
 
 
 def show_status(text: str = "") -> None:
-    """Show on the terminal what is done now; the next text goes over it, the empty one wipes it."""
+    """Show a transient status line on stderr. Empty text clears it."""
     if sys.stderr.isatty():
         click.echo(f"\r\x1b[K{safe(dim(text))}\r" if text else "\r\x1b[K", sys.stderr, nl=False)
 
 
 def echo_json(value: Any) -> None:
-    """Print one JSON document, in which nothing is invisible: such characters are escaped."""
+    """Print one JSON document. Invisible characters are escaped."""
     import json  # noqa: PLC0415 (most answers are no JSON)
 
     encoding = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "")
@@ -116,7 +115,7 @@ def echo_json(value: Any) -> None:
 
 
 def echo_bytes(data: Iterable[bytes]) -> None:
-    """Print texts in UTF-8 byte for byte; on a terminal, as it is safe to show them."""
+    """Print UTF-8 texts byte for byte; on a terminal, print them with `safe`."""
     if sys.stdout.isatty():
         for each in data:
             click.echo(safe(each.decode("utf-8", "replace")), sys.stdout, nl=False)
@@ -127,25 +126,25 @@ def echo_bytes(data: Iterable[bytes]) -> None:
 
 
 def confirm(question: str) -> None:
-    """Ask on the terminal; without one nobody can answer.
+    """Ask a yes-or-no question on the terminal.
 
     Raises:
-        Ended: the answer is no, or there is nobody to ask.
+        Exit: the answer is no, or there is no terminal.
     """
     if not sys.stdin.isatty():
-        raise Exit("there is no terminal to ask on; `--yes` says yes", EXIT_USAGE)
+        raise Exit("there is no terminal to ask on; confirm with --yes", EXIT_USAGE)
     if not click.confirm(safe(question), err=True):
         raise Exit("nothing was changed")
 
 
 def prompt(question: str, usual: str | None = None) -> str:
-    """Ask on the terminal for some words; Enter alone is the usual ones, where there are some."""
+    """Ask for a text on the terminal; Enter alone returns the default `usual`."""
     answer: str = click.prompt(safe(question), default=usual, show_default=bool(usual), err=True)
     return answer
 
 
 def progress(items: Sequence[Item], doing: str, many: int = MANY) -> Iterator[Item]:
-    """Return the items one by one; when there are `many`, with a bar, or a line now and then."""
+    """Yield the items. If there are at least `many`, show a progress bar, or a line at times."""
     if len(items) < many:
         yield from items
     elif not sys.stderr.isatty():
@@ -156,9 +155,9 @@ def progress(items: Sequence[Item], doing: str, many: int = MANY) -> Iterator[It
 
 
 def counted(items: Iterable[Item], doing: str, of: str = "") -> Iterator[Item]:
-    """Return items one by one and say now and then how many there were: "Reading: 2,000"."""
+    """Yield the items, and show at times how many there were: "Reading: 2,000"."""
     is_seen = sys.stderr.isatty()
-    seconds = _SHOWN_SECONDS if is_seen else _TOLD_SECONDS
+    seconds = _SHOWN_SECONDS if is_seen else _LOGGED_SECONDS
     due = time.monotonic() + seconds
     for number, item in enumerate(items):
         if time.monotonic() >= due:
@@ -169,7 +168,7 @@ def counted(items: Iterable[Item], doing: str, of: str = "") -> Iterator[Item]:
 
 
 class _Log(logging.Handler):
-    """Shows what the package logs while no server runs."""
+    """Prints what the package logs while no server runs."""
 
     def emit(self, record: logging.LogRecord) -> None:
         with suppress(OSError, ValueError):  # standard error is closed: nobody is there to tell
@@ -177,18 +176,20 @@ class _Log(logging.Handler):
 
 
 def configure_streams() -> None:
-    """Make the standard streams such as the verbs may expect them, and take in the log.
+    """Prepare the standard streams for a command, and print log records with `notify`.
 
-    What is logged, and what ends a thread, is shown as safely as an answer.
+    Errors that end a thread are logged too.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:  # closed; a file of ours must not get its number
+        if (
+            getattr(sys, name) is None
+        ):  # closed; a file that is opened later must not get its number
             nowhere = os.open(os.devnull, os.O_RDWR)
             setattr(sys, name, os.fdopen(nowhere, mode, encoding="utf-8", closefd=False))
     # Unbuffered (PYTHONUNBUFFERED), what a full disk cuts short would count as written.
     if isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):
         sys.stdout = os.fdopen(1, "w", 1, encoding=sys.stdout.encoding, closefd=False)
-    for stream in (sys.stdout, sys.stderr):  # what an old terminal cannot show is no reason to fail
+    for stream in (sys.stdout, sys.stderr):  # do not fail at a character that the terminal lacks
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     handler = _Log(logging.WARNING)
@@ -198,7 +199,7 @@ def configure_streams() -> None:
 
 
 def echo_paged(lines: Iterable[str]) -> None:
-    """Print an answer, through the person's pager if it does not fit on the terminal."""
+    """Print an answer, with a pager if it does not fit on the terminal."""
     if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
         for line in lines:
             echo(line)
@@ -218,29 +219,29 @@ def _thread_ended(args: threading.ExceptHookArgs) -> None:
 
 
 def bold(text: str) -> str:
-    """Return text that stands out on a terminal."""
+    """Return text in bold."""
     return styled(text, "bold")
 
 
 def dim(text: str) -> str:
-    """Return text that stands back on a terminal."""
+    """Return dimmed text."""
     return styled(text, "dim")
 
 
 def styled(text: str, style: str | None) -> str:
-    """Return text in a colour or another style of `_STYLES`; None is its own."""
+    """Return text in a style of `_STYLES`; None changes nothing."""
     return f"{_KEY}{_STYLES[style]}m{text}{_KEY}0m" if style else text
 
 
 def unstyled(text: str) -> str:
-    """Return the text alone."""
+    """Return the text without styles."""
     return _STYLE.sub("", text)
 
 
 def safe(text: str) -> str:
-    """Show control and invisible characters instead of obeying them: anyone may have written them.
+    """Return text with control and invisible characters as code points.
 
-    Ends of lines, tabs and our own styles stay. Nor is there anything that CI obeys (`inert`).
+    Line feeds, tabs and our own styles stay. Commands to CI are made inert as well (`inert`).
     """
     pieces = _STYLE.split(text)
     pieces[::2] = map(marked, pieces[::2])
@@ -252,15 +253,15 @@ _STYLES = {
     "bold": 1, "dim": 2, "italic": 3, "underline": 4, "struck": 9,
     "red": 31, "green": 32, "yellow": 33, "cyan": 36,
 }  # fmt: skip
-# A style stands in a text as a mark that no other text can hold, since it is drawn at each start;
-# so a colour that a memory or a remote wrote itself is shown and not obeyed.
+# A style begins with a random mark that is drawn at each start, so no other text can contain it:
+# an escape sequence in a memory is shown as code points.
 _KEY = f"\x1b{os.urandom(12).hex()}:"
 _STYLE = re.compile(rf"{_KEY}(\d+)m")
 _INVISIBLE = re.compile(f"[{INVISIBLE}]")
 
 
 def truncate(text: str, most: int) -> str:
-    """Return the first words of a text on one line, at most `most` columns of them, `marked`."""
+    """Return the beginning of a text on one line of at most `most` columns, `marked`."""
     line = " ".join(marked(text[: 4 * most]).split())
     if display_width(line) <= most:
         return line
@@ -271,14 +272,14 @@ def truncate(text: str, most: int) -> str:
 
 
 def wrap(text: str, hang: int = 0, *, err: bool = False) -> str:
-    """Break lines between words where the terminal would break them anywhere.
+    """Break lines between words at the width of the terminal.
 
-    Elsewhere, in a pipe or a file, the text stays as it is: a line is one, to be searched.
+    In a pipe or a file the text stays as it is.
 
     Args:
-        text: what will be shown; each line goes on with its own indentation.
-        hang: by how many columns more it does.
-        err: whether it goes to stderr.
+        text: the text; continued lines keep the indentation of their first line.
+        hang: how many columns continued lines are indented more.
+        err: whether it is printed to stderr.
     """
     if not (sys.stderr if err else sys.stdout).isatty():
         return text
@@ -287,7 +288,7 @@ def wrap(text: str, hang: int = 0, *, err: bool = False) -> str:
 
 
 def wrap_line(line: str, room: int, hang: int = 0) -> list[str]:
-    """Return a line's words on lines of so many columns; a word that is longer stays whole."""
+    """Break a line at `room` columns; a longer word stays whole."""
     rest = line.lstrip(" ")
     indent = len(line) - len(rest)
     lines = [line[:indent]]
@@ -308,14 +309,8 @@ def wrap_line(line: str, room: int, hang: int = 0) -> list[str]:
     return lines
 
 
-def pad(text: str, most: int) -> str:
-    """Return a text that takes exactly `most` columns, or `one_line` of it."""
-    text = truncate(text, most)
-    return text + " " * (most - display_width(text))
-
-
 def display_width(text: str) -> int:
-    """Return how many columns a text takes: two for a wide character, none for a mark on one."""
+    """Return how many columns a text takes: 2 for a wide character, 0 for a combining mark."""
     if text.isascii():
         return len(text)
     return sum(_character_width(character) for character in text)
@@ -329,12 +324,12 @@ def _character_width(character: str) -> int:
 
 
 def is_terminal() -> bool:
-    """Say whether rows are for a person to read: on a terminal, or where FORCE_TTY is set."""
+    """Return whether output is for a person: stdout is a terminal, or FORCE_TTY is set."""
     return bool(os.environ.get("FORCE_TTY")) or sys.stdout.isatty()
 
 
 def terminal_width(*, err: bool = False) -> int:
-    """Return the columns there are: `COLUMNS`, the terminal's, or 80; with `err`, for stderr."""
+    """Return the width in columns: `COLUMNS`, that of the terminal, or 80."""
     columns = os.environ.get("COLUMNS", "")
     found = int(columns) if columns.isdecimal() else 0
     with suppress(OSError):  # closed, or no terminal; `shutil` has this, and is slow
@@ -349,5 +344,5 @@ def plural(number: int, noun: str, nouns: str = "") -> str:
 
 
 def join_words(words: Sequence[str]) -> str:
-    """Return words as a sentence has them: "a, b and c"."""
+    """Return words as a list in a sentence: "a, b and c"."""
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

@@ -124,7 +124,7 @@ def test_a_replaced_memory_is_named(base: Path) -> None:
 
 
 def test_a_wrong_index_is_deleted_by_fix(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is built again and answers as the files do."""
+    """It is built again and agrees with the files."""
     monkeypatch.setenv("AIAML_MEMORY_DIR", str(base))
     monkeypatch.setenv("AIAML_ENABLE_SYNC", "false")
     (finding,) = check(base, "index")

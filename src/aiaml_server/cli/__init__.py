@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def alone(toolset: str) -> int:
-    """Run a program that is one toolset alone; return the exit code.
+    """Run a program that has one toolset only; return the exit code.
 
     Args:
         toolset: the toolset. It is served if there are no arguments; else they are its commands.
@@ -54,7 +54,7 @@ def alone(toolset: str) -> int:
 
 
 def _handle_signals() -> None:
-    """Have the signals that end a program end it as Ctrl-C does."""
+    """Treat SIGTERM, SIGHUP and SIGBREAK like Ctrl-C."""
     for signal_name in ("SIGTERM", "SIGHUP", "SIGBREAK"):
         number = getattr(signal, signal_name, None)
         if number and signal.getsignal(number) == signal.SIG_DFL:  # under nohup it is ignored

@@ -1,4 +1,4 @@
-"""The command group `aiaml`, and the one place where errors become sentences and exit codes."""
+"""The command group `aiaml`, and the translation of errors into sentences and exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands share: the settings, the memory bank, and memories by their ids."""
+"""Helpers of all commands: settings, the memory bank, memories by ID, differences."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def opened() -> Iterator[MemoryBank]:
 
 
 def found_by(bank: MemoryBank, memory_id: str) -> list[tuple[str, Memory]]:
-    """Return every memory that an id or its beginning names, with the name of its file.
+    """Return each memory with this id, or whose id begins so, and the name of its file.
 
     Raises:
         Exit: there is none.
@@ -61,12 +61,12 @@ def found_by(bank: MemoryBank, memory_id: str) -> list[tuple[str, Memory]]:
 
 
 def fields(memory: Memory, name: str) -> dict[str, Any]:
-    """Return a memory as `--json` has it everywhere: the fields of `recall`, and the file."""
+    """Return a memory as `--json` prints it: the fields of `recall`, and the file."""
     return {**memory.fields(), "file": name}
 
 
 def why_nothing(bank: MemoryBank, wanted: Filter) -> str:
-    """Return a sentence about why there is nothing to show."""
+    """Return a sentence that explains an empty answer."""
     if wanted or bank.names():
         return "No memories match. `aiaml doctor` names files that cannot be read."
     return "There are no memories yet. Agents store them, or you with `aiaml remember`."
@@ -80,12 +80,12 @@ def text_in(bank: MemoryBank, name: str) -> str | None:
 
 
 def quoted(values: Iterable[str]) -> str:
-    """Return words as a shell takes them: an id in a file of others may be any text."""
+    """Quote arguments for a shell; ids that other programs wrote may contain any text."""
     words = list(values)
     return shlex.join(["--", *words] if any(word[:1] == "-" for word in words) else words)
 
 
 def changed_lines(before: str | None, after: str | None) -> list[str]:
-    """Return what changed from one text to another, line by line, indented and in colour."""
+    """Return the differences of two texts as indented, coloured lines."""
     lines = unified_diff(marked(before or ""), marked(after or ""))
     return [styled(f"    {line}".rstrip(), _COLOURS.get(line[:1])) for line in lines]

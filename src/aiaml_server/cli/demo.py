@@ -1,4 +1,4 @@
-"""The command demo: a real client remembers, finds and recalls a memory at a real server."""
+"""The command demo: a client stores, finds and recalls a memory with a real server."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def demo() -> None:
 
 
 async def _converse(directory: str) -> list[str]:
-    """Return what to show; a pipe that breaks inside the client would end it with a traceback."""
+    """Return the lines to print. Printing inside the client could end it with a traceback."""
     from mcp import Client, StdioServerParameters  # noqa: PLC0415 (the SDK)
 
     environ = {name: value for name, value in os.environ.items() if "AIAML_" not in name}

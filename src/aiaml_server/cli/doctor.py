@@ -49,7 +49,7 @@ def doctor(names: tuple[str, ...], is_fixing: bool, offline: bool, yes: bool, js
       aiaml doctor files index
       aiaml doctor --json --offline
     """
-    logging.getLogger("aiaml_server").addHandler(logging.NullHandler())  # findings say it
+    logging.getLogger("aiaml_server").addHandler(logging.NullHandler())  # the findings contain it
     findings: list[Finding] = []
     for finding in run_checks(names or CHECKS, os.environ, offline=offline):
         findings.append(finding)
@@ -57,14 +57,14 @@ def doctor(names: tuple[str, ...], is_fixing: bool, offline: bool, yes: bool, js
             _print_finding(finding)
     fixes = [finding.fix for finding in findings if finding.fix]
     done = _fix(fixes, ask=not yes) if fixes and is_fixing else []
-    wrong = [each for each in findings if each.level != "ok" and each.fix not in done]
+    open_findings = [row for row in findings if row.level != "ok" and row.fix not in done]
     if json:
         echo_json([finding.fields() for finding in findings])
-    elif not wrong:
+    elif not open_findings:
         notify("\nNothing is wrong.")
     elif fixes and not is_fixing:
         notify(f"\n`aiaml doctor --fix` can fix {len(fixes):,} of them.")
-    return EXIT_FAILED if wrong else EXIT_OK
+    return EXIT_FAILED if open_findings else EXIT_OK
 
 
 def _print_finding(finding: Finding) -> None:
@@ -76,7 +76,7 @@ def _print_finding(finding: Finding) -> None:
 
 
 def _fix(fixes: Sequence[Fix], *, ask: bool) -> list[Fix]:
-    """Ask, and do what can be done; return what was done."""
+    """Ask, then apply the fixes; return those that worked."""
     notify("\nThis will:\n" + "\n".join(f"  {fix.what}" for fix in fixes))
     if ask:
         confirm("Go on?")

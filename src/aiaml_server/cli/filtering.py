@@ -1,4 +1,4 @@
-"""Options and arguments of commands that say which memories are meant."""
+"""Options and arguments that select memories."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PLAIN_ID = re.compile(r"[\w.-]+")  # no shell needs quotes for it
 
 
 class MemoryId(click.ParamType[str]):
-    """An id, or its beginning. The Tab key completes those of the newest memories."""
+    """An id, or its beginning. The Tab key completes ids of the newest memories."""
 
     name = "id"
 
@@ -34,8 +34,8 @@ class MemoryId(click.ParamType[str]):
         """Return the ids that begin so."""
         with opened() as bank:
             ids = [memory.id for _, memory in islice(bank.newest(), _COMPLETED)]
-        found = [each for each in ids if each.startswith(incomplete) and _PLAIN_ID.fullmatch(each)]
-        return list(map(CompletionItem, found))
+        plain_ids = filter(_PLAIN_ID.fullmatch, ids)
+        return [CompletionItem(text) for text in plain_ids if text.startswith(incomplete)]
 
 
 def filtered(command: Command) -> Command:
@@ -53,7 +53,7 @@ def limited(command: Command) -> Command:
 
 
 def notify_limit(count: int, total: int) -> None:
-    """Say how many of all are shown, if there are more."""
+    """Print how many of all memories are shown, if there are more."""
     if count < total:
         notify(dim(f"{count:,} of {total:,}; --all shows all."))
 

@@ -36,7 +36,7 @@ _LOCK_SECONDS = 60.0
 _NO_HISTORY = "sync is off, so there is no history. Set AIAML_ENABLE_SYNC to true for this command"
 _BEYOND = (
     "This does not reach backups, exports and clones, and a host may keep old objects for a while. "
-    "A secret that was sent counts as known: change it."
+    "Change every secret that was sent."
 )
 
 
@@ -108,14 +108,14 @@ def forget_found(bank: MemoryBank, found: Mapping[str, Memory]) -> None:
 
 
 def _find(bank: MemoryBank, wanted: Filter, ids: Sequence[str]) -> dict[str, Memory]:
-    """Return the memories of these ids, or else those that match, by the names of their files."""
+    """Return the memories with these ids, or those that match the filter, by file name."""
     if ids:
-        return dict(each for memory_id in ids for each in found_by(bank, memory_id))
+        return dict(row for memory_id in ids for row in found_by(bank, memory_id))
     return dict(bank.newest(wanted))
 
 
 def _preview(memories: Sequence[Memory]) -> None:
-    """List the memories that are meant."""
+    """List the memories that would be forgotten."""
     for memory in memories[:_PREVIEWED]:
         for line in memory_lines(memory):
             echo(line)
@@ -135,7 +135,7 @@ def _forget_everywhere(ids: Sequence[str], *, yes: bool, dry_run: bool) -> None:
         raise Exit(_NO_HISTORY, EXIT_USAGE)
     with opened() as bank:
         bank.commit()
-        found = [each for memory_id in ids for each in bank.find(memory_id)]
+        found = [row for memory_id in ids for row in bank.find(memory_id)]
         whole_ids = {*ids, *(memory.id for _, memory in found)}
         plan = plan_forgetting(setting.base, [name for name, _ in found], whole_ids)
         if not plan.versions:

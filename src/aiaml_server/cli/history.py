@@ -1,4 +1,4 @@
-"""The commands log and restore: what git remembers of memories."""
+"""The commands log and restore, which read the git history."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def log(memory_id: str | None, limit: int, since: str | None, json: bool) -> Non
     with opened() as bank:
         known = bank.history()
         versions = _versions(known, bank, memory_id) if memory_id else known.versions()
-        recent = list(islice((each for each in versions if each.time >= start), limit))
+        recent = list(islice((version for version in versions if version.time >= start), limit))
     texts = _texts(known, recent)
     if json:
         echo_json([_fields(version, texts) for version in recent])
@@ -87,7 +87,7 @@ def _log_lines(
 
 
 def _fields(version: Version, texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return what `--json` has of a version."""
+    """Return a version as `--json` prints it."""
     text = texts.get(version.after or version.before)
     memory = parsed(text)
     return {
@@ -146,12 +146,12 @@ def restore(ids: Sequence[str], at: str | None, since: str | None, yes: bool) ->
 
 
 def _start(since: str | None) -> float:
-    """Return a time that a person gave, in seconds since 1970; 0 for none."""
+    """Parse the option `--since`; return seconds since 1970, 0 for none."""
     return (Filter.of(since=since).since or 0) / 1e6
 
 
 def _versions(known: History, bank: MemoryBank, memory_id: str) -> list[Version]:
-    """Return what happened to a memory, existing or forgotten, newest first.
+    """Return the versions of an existing or forgotten memory, newest first.
 
     Raises:
         Exit: the history does not know it.
@@ -166,7 +166,7 @@ def _versions(known: History, bank: MemoryBank, memory_id: str) -> list[Version]
 
 
 def _texts(known: History, versions: Iterable[Version]) -> dict[str, str]:
-    return known.texts(name for each in versions for name in (each.before, each.after))
+    return known.texts(blob for version in versions for blob in (version.before, version.after))
 
 
 def _earlier(known: History, bank: MemoryBank, memory_id: str, at: str | None) -> dict[str, str]:

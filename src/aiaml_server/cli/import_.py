@@ -108,7 +108,7 @@ def import_(
 
 
 def _plan(bank: MemoryBank, sources: Sequence[Path], user: str | None) -> Plan:
-    """Return what would become of sources.
+    """Return what an import of the sources would do.
 
     Raises:
         Exit: a source is in the memory directory.
@@ -131,9 +131,10 @@ def _store(
     *,
     json: bool,
 ) -> None:
-    """Store what is new, some hundreds durable in one step, and replace what changed.
+    """Store new memories in batches, and replace changed ones.
 
-    A replaced memory keeps its id, its time and its run. What was done is printed in any case.
+    A replaced memory keeps its id, its time and its run. What was done is printed in any case, also
+    after an error or Ctrl-C.
     """
     say = notify if json else echo
     stored: list[Memory] = []
@@ -173,7 +174,7 @@ def _undo(bank: MemoryBank, run: str, *, yes: bool) -> None:
 
 
 def _places(plan: Plan) -> dict[str, list[dict[str, object]]]:
-    """Return what becomes of each item, as JSON has it."""
+    """Return the rows of the plan, as `--json` prints them."""
     new = [
         {"place": item.place, "remark": item.remark, **item.memory.fields()} for item in plan.new
     ]
@@ -186,7 +187,7 @@ def _places(plan: Plan) -> dict[str, list[dict[str, object]]]:
 
 
 def _preview(places: dict[str, list[dict[str, object]]], unchanged: int) -> None:
-    """Print what becomes of each item."""
+    """Print the rows of the plan, and how many there are of each sort."""
     for sort, rows in places.items():
         for row in rows[:_SHOWN]:
             why = row.get("reason") or row.get("remark") or _WHY.get(sort)

@@ -59,7 +59,7 @@ _project = click.option(
 _hooks = click.option(
     "--hooks",
     is_flag=True,
-    help="Only the hooks that show memories by themselves: claude-code, codex, gemini, cursor.",
+    help="Only hooks, which show memories without being asked: claude-code, codex, gemini, cursor.",
 )
 _dry_run = click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 
@@ -110,8 +110,8 @@ def install(
     your shell are copied into the entry, because most clients do not inherit them. Run the command
     again to update the entry.
 
-    In a project's file nothing of this computer is written but what you name. Toolsets get an entry
-    of their own there, such as aiaml-citations.
+    A project's file gets only the settings that you name, not those of your shell. Each toolset
+    gets an entry of its own there, such as aiaml-citations.
 
     \b
     Examples:
@@ -180,7 +180,7 @@ def uninstall(
     if bool(names) == everything:
         raise click.UsageError("name clients, or use --all")
     machine = clients.this_machine()
-    every = [each.name for each in clients.CLIENTS if each.project_file or not project]
+    every = [client.name for client in clients.CLIENTS if client.project_file or not project]
     chosen = _chosen(names or ([*clients.HOSTS] if hooks else every), project, hooks=hooks)
 
     def disconnect(client: Client) -> Iterator[Undoable]:
@@ -194,7 +194,7 @@ def uninstall(
 def _install_commands(
     client: Client, machine: Machine, change: Change, *, hooks: bool
 ) -> list[str]:
-    """Return the commands that install what a file has of ours before a change is saved."""
+    """Return the commands that install the present entries or hooks of a file again."""
     entries = clients.connections(machine, [client])
     options = [_options(entry) for entry in entries if entry.path == change.path and entry.name]
     if hooks:
@@ -204,7 +204,7 @@ def _install_commands(
 
 
 def _options(entry: Connection) -> str:
-    """Return the options with which `aiaml install` makes an entry, with masked passwords."""
+    """Return the options of `aiaml install` that make this entry, with masked passwords."""
     project = entry.client.project
     words = ["--project", str(project)] if project else []
     for toolset in entry.name.split("-")[1:]:
@@ -215,7 +215,7 @@ def _options(entry: Connection) -> str:
 
 
 def _chosen(names: Sequence[str], project: Path | None, *, hooks: bool) -> list[Client]:
-    """Return the clients of these names; with a project, as they are configured there.
+    """Return the clients with these names; with a project, those of its files.
 
     Raises:
         UsageError: one of them starts no hooks, or reads no file of a project.
@@ -234,11 +234,11 @@ def _chosen(names: Sequence[str], project: Path | None, *, hooks: bool) -> list[
 def _variables(
     served: Sequence[str], pairs: Sequence[str], directory: str | None, *, is_project: bool
 ) -> dict[str, str]:
-    """Return the variables of an entry: those of the shell, unless it is for a project, and more.
+    """Return the variables of an entry: those of the shell (not for a project) and of the options.
 
     Raises:
         InvalidSetting: a setting, or the name of a toolset, cannot be used.
-        UsageError: a pair is none.
+        UsageError: a pair has no `=`.
     """
     variables: dict[str, str] = {}
     if not is_project:
@@ -264,7 +264,7 @@ def _variables(
 def _entry_variables(client: Client, machine: Machine) -> Mapping[str, str]:
     """Return the variables of the client's present entry."""
     entries = clients.connections(machine, [client])
-    return next((each.variables for each in entries if each.name == ENTRY), {})
+    return next((entry.variables for entry in entries if entry.name == ENTRY), {})
 
 
 def _entry(
@@ -286,7 +286,7 @@ def _entry(
 def _add_hooks(
     client: Client, machine: Machine, served: Sequence[str], variables: Mapping[str, str]
 ) -> Iterator[Change]:
-    """Yield the changes that have a client start the hooks of toolsets."""
+    """Yield the changes that add the hooks of toolsets to a client."""
     base = variables.get(MEMORY_DIR) or _entry_variables(client, machine).get(MEMORY_DIR, "")
     for toolset in served or [DEFAULT]:
         events = toolsets.manifest(toolset).hooks
@@ -300,7 +300,9 @@ def _apply(
     dry_run: bool,
     by_hand: Mapping[str, str] | None = None,
 ) -> int:
-    """Save the changes of each client, and print what was done at the end: the reader may leave.
+    """Save the changes of each client, then print what was done.
+
+    Nothing is printed before everything is saved, so a closed pipe cannot interrupt it.
 
     Args:
         chosen: the clients.
@@ -341,14 +343,14 @@ def _apply(
 
 
 def _saved(client: Client, change: Change, done: str) -> list[str]:
-    """Save a change; return the lines that tell what was done."""
+    """Save a change; return lines that describe it."""
     backup = clients.save(change)
     lines = [f"{bold(client.title)} is {done}: {change.path}"]
     return [*lines, f"  Backup: {backup}"] if backup else lines
 
 
 def _difference(change: Change) -> list[str]:
-    """Return what a change does to a file, with masked passwords."""
+    """Return the differences that a change makes, with masked passwords."""
     texts = [(data or b"").decode("utf-8", "replace") for data in (change.before, change.after)]
     return changed_lines(*map(_masked, texts))
 
@@ -365,17 +367,17 @@ def _print(name: str, machine: Machine, variables: Mapping[str, str]) -> int:
 def _show_clients(machine: Machine, project: Path | None, json: bool) -> int:
     among: Sequence[Client] = clients.CLIENTS
     if project:
-        among = [each.in_project(project) for each in among if each.project_file]
+        among = [client.in_project(project) for client in among if client.project_file]
     rows = [
         {
-            "client": each.client.name,
-            "state": "connected" if each.name else "found" if each.installed else "not found",
-            "file": str(each.path),
-            "entry": each.name,
-            "command": each.command,
-            "problem": each.problem,
+            "client": entry.client.name,
+            "state": "connected" if entry.name else "found" if entry.installed else "not found",
+            "file": str(entry.path),
+            "entry": entry.name,
+            "command": entry.command,
+            "problem": entry.problem,
         }
-        for each in clients.connections(machine, among)
+        for entry in clients.connections(machine, among)
     ]
     if json:
         echo_json(rows)
@@ -388,7 +390,7 @@ def _show_clients(machine: Machine, project: Path | None, json: bool) -> int:
 
 
 def _masked(text: str) -> str:
-    """Hide passwords in addresses, and the values of variables that are called like secrets."""
+    """Mask passwords in addresses, and values of variables with names like API_KEY."""
     return _SECRET.sub(r'\1"***"', _ADDRESS.sub(r"\1***@", text))
 
 

@@ -77,7 +77,7 @@ def list_(words: Sequence[str], limit: int, json: bool, **options: Any) -> None:
 def memory_lines(
     memory: Memory, pattern: re.Pattern[str] = _NO_MATCH, matching: Sequence[str] = ()
 ) -> Iterator[str]:
-    """Yield a memory as it stands in a list: a line of fields, and lines of its text.
+    """Yield the lines of a memory in a list: one with its fields, then some of its text.
 
     In a pipe it is one line with tabs.
 
@@ -119,7 +119,7 @@ def show(ids: Sequence[str], json: bool) -> None:
       aiaml show 1b2c --json
     """
     with opened() as bank:
-        found = [each for memory_id in ids for each in found_by(bank, memory_id)]
+        found = [row for memory_id in ids for row in found_by(bank, memory_id)]
         if json:
             echo_json([fields(memory, name) for name, memory in found])
         else:
@@ -135,9 +135,9 @@ def _whole(bank: MemoryBank, name: str, memory: Memory) -> Iterator[str]:
     yield ""
     yield wrap(shown.content.rstrip("\n"))
     yield ""
-    for _, each in bank.similar(memory) if is_terminal() else []:
-        yield dim("Similar: ") + truncate(title(each.content), terminal_width() - 9)
-        yield dim(f"  aiaml forget {quoted([each.id])}")
+    for _, other in bank.similar(memory) if is_terminal() else []:
+        yield dim("Similar: ") + truncate(title(other.content), terminal_width() - 9)
+        yield dim(f"  aiaml forget {quoted([other.id])}")
 
 
 # --- search ---------------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def _why_no_hits(answer: Answer | None) -> str:
 
 
 def _pattern(answer: Answer | None, keywords: Iterable[str]) -> re.Pattern[str]:
-    """Return what finds the matches of a question, or the keywords, in a text."""
+    """Return a pattern for the matches of a question, or of keywords, in a text."""
     words = set(keywords)
     if answer:
         words = {form for word in answer.words for form in word.forms}

@@ -62,7 +62,7 @@ def _month(moment: int) -> str:
 
 
 def _fold_case(counted: Iterable[tuple[str, int]], chosen: str = "") -> list[tuple[str, int]]:
-    """Add up names that differ by case only, under the most frequent spelling.
+    """Count names that differ only in case together, under the most frequent spelling.
 
     Args:
         counted: the names and how often each occurs, the most frequent first.

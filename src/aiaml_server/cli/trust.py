@@ -65,7 +65,7 @@ def trust_command(directory: Path | None, json: bool) -> None:
 
 
 def _paths(directory: Path) -> list[Path]:
-    """Return what is trusted for a directory: its database, itself, or both.
+    """Return the paths to trust for a directory: its database, itself, or both.
 
     A project of this user needs no trust itself; its database does.
     """

@@ -16,7 +16,7 @@ from aiaml_server.cli.context import settings
     default=30.0,
     show_default=True,
     type=click.FloatRange(0, 100_000),
-    help="End after so long without a visit.",
+    help="Stop after this long without a visit.",
 )
 def web(port: int | None, no_browser: bool, idle: float) -> int:
     """Search, read, edit and forget memories in the browser.

@@ -98,7 +98,7 @@ def _read_input() -> str:
 
 
 def _rarest_words(bank: MemoryBank, content: str) -> list[str]:
-    """Return the two words of a text that the fewest memories contain, without common words.
+    """Return the two rarest words of a text, without common words.
 
     Raises:
         Exit: there is none, or the text holds a secret, of which no topic must be made.
@@ -132,7 +132,7 @@ def edit(memory_id: str) -> None:
 
 
 def _edit_text(text: str, store: Callable[[str], Result]) -> Result:
-    """Let the person edit a text, and store it; a text that cannot be stored is kept.
+    """Open an editor with a text, and store the result. What cannot be stored is kept in a file.
 
     Raises:
         Exit: nothing was changed, or it cannot be stored; the sentence says where the text is.

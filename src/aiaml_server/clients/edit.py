@@ -1,4 +1,4 @@
-"""Connect and disconnect clients: our entries in their files, and how these stand.
+"""Connect and disconnect clients, and report the state of our entries in their files.
 
 Only entries of ours are touched. Every other byte of a file stays as it is.
 """
@@ -21,7 +21,7 @@ ENTRY = "aiaml"
 
 
 class Change(NamedTuple):
-    """What an edit makes of one file. Nothing is written before `save`.
+    """A planned edit of one file. Nothing is written before `save`.
 
     Attributes:
         path: the file.
@@ -39,7 +39,7 @@ class Change(NamedTuple):
 
 
 class Connection(NamedTuple):
-    """How one client stands.
+    """The state of one client.
 
     Attributes:
         path: the file, or where it would be.
@@ -66,7 +66,7 @@ def connect(
     variables: Mapping[str, str],
     name: str = ENTRY,
 ) -> Change:
-    """Return the change that gives a client an entry which starts `command`.
+    """Return the change that adds or updates the entry that starts `command`.
 
     What an existing entry has besides, such as other environment variables, stays.
 
@@ -100,7 +100,7 @@ def disconnect(client: Client, machine: Machine) -> list[Change]:
 
 
 def backup_of(path: Path, purpose: str = ENTRY) -> Path:
-    """Return where a file is kept as it was before our first edit for a purpose."""
+    """Return the path of the backup that is made before our first edit for a purpose."""
     return path.with_name(f"{path.name}.{purpose}-backup")
 
 
@@ -120,7 +120,7 @@ def save(change: Change) -> Path | None:
 
 
 def connections(machine: Machine, among: Sequence[Client] = CLIENTS) -> Iterator[Connection]:
-    """Yield how each client stands: every entry of ours in every file of it."""
+    """Yield the state of each client: every entry of ours in each of its files."""
     for client in among:
         preferred, installed = client.find(machine)
         for path in client.existing(machine) or [preferred]:
@@ -145,7 +145,7 @@ def project_variables(directory: Path) -> Mapping[str, str]:
     machine = Machine("", directory, {})
     clients = [client.in_project(directory) for client in CLIENTS if client.project_file]
     entries = connections(machine, [client for client in clients if client.existing(machine)])
-    return next((each.variables for each in entries if each.name == ENTRY), {})
+    return next((entry.variables for entry in entries if entry.name == ENTRY), {})
 
 
 def _form(client: Client) -> ModuleType:
@@ -170,7 +170,7 @@ def _entries(client: Client, text: str) -> dict[str, Any]:
 def _entry(
     client: Client, present: Any, command: Sequence[str], variables: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return an entry that starts a command, with what the present one has besides."""
+    """Return an entry that starts a command, with other keys of the present entry."""
     entry = {**client.extras, **(present or {}), "command": command[0], "args": list(command[1:])}
     if variables:
         entry["env"] = {**(entry.get("env") or {}), **variables}
@@ -178,7 +178,7 @@ def _entry(
 
 
 def _without(client: Client, path: Path, text: str, ours: Mapping[str, Any]) -> bytes | None:
-    """Return what a file is to hold without our entries; None if it is to be deleted."""
+    """Return the content of a file without our entries; None if it is to be deleted."""
     form, first = _form(client), files.read(backup_of(path))
     with suppress(RefusedEdit, UnicodeDecodeError):  # the original file may be another by now
         original = again = (first or b"").decode()
@@ -194,7 +194,7 @@ def _without(client: Client, path: Path, text: str, ours: Mapping[str, Any]) -> 
 def _connection(
     client: Client, path: Path, installed: bool, name: str, entry: Mapping[str, Any]
 ) -> Connection:
-    """Return how an entry of a file stands; without a name, how a file without one does."""
+    """Return the state of an entry, or of a file without one if `name` is empty."""
     program = str(entry.get("command", ""))
     problem = ""
     if name and not find(program):

@@ -1,4 +1,4 @@
-"""A configuration file on disk: read whole, backed up once, and replaced in one step."""
+"""Read, back up and atomically replace configuration files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_BYTES = 16 << 20
 
 
 def read(path: Path) -> bytes | None:
-    """Return what a file holds, through links; None if there is none.
+    """Return the content of a file, following links; None if there is none.
 
     Raises:
         ConfigError: it is not a regular file, is too large, or cannot be read.
@@ -33,7 +33,7 @@ def read(path: Path) -> bytes | None:
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[bytes | None, str]]:
-    """Yield what a file holds, and its text, to be edited.
+    """Yield the content of a file as bytes and as text, to be edited.
 
     Raises:
         ConfigError: it cannot be read, is not UTF-8, or an edit of the text was refused.
@@ -51,7 +51,7 @@ def opened(path: Path) -> Iterator[tuple[bytes | None, str]]:
 
 
 def replace(path: Path, before: bytes | None, after: bytes | None, backup: Path | None) -> None:
-    """Replace a file in one step, through links. Its mode stays.
+    """Replace a file atomically, following links. Its mode stays.
 
     A new file is readable by its owner alone, because entries of MCP servers hold passwords.
 

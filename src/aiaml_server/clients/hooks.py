@@ -1,4 +1,4 @@
-"""Hooks in the settings of clients: what they start by themselves at certain events.
+"""Hooks in the settings of clients: programs that they start at certain events.
 
 `docs/hooks.md` has the sources of this table.
 """
@@ -74,7 +74,7 @@ _Hook = tuple[str, Mapping[str, Any]]
 def add_hooks(
     name: str, machine: Machine, toolset: str, events: Iterable[str], base: str = ""
 ) -> Change:
-    """Return the change that has a client start a toolset's hooks, in place of its older ones.
+    """Return the change that adds a toolset's hooks to a client, in place of its older ones.
 
     Args:
         name: the client's.
@@ -102,7 +102,7 @@ def add_hooks(
 
 
 def remove_hooks(client: Client, machine: Machine) -> list[Change]:
-    """Return the change that removes all our hooks from a client's settings.
+    """Return the changes that remove all our hooks from a client's settings.
 
     A file that nobody has edited since gets back its original bytes. A file that `add_hooks` made
     is deleted.
@@ -124,7 +124,7 @@ def remove_hooks(client: Client, machine: Machine) -> list[Change]:
 
 
 def _hook(name: str, event: str, toolset: str, base: str) -> _Hook:
-    """Return the hook of one event, in the form of a client."""
+    """Return the hook of one event, in the format of a client."""
     host = HOSTS[name]
     words = [Path(sys.executable).as_posix(), "-I", "-m", _PROGRAM, "--host", name]
     words += ["--event", event, "--toolset", toolset, "--dir", base]

@@ -1,4 +1,4 @@
-"""Edit JSON with comments and trailing commas in place. All that is not edited stays as it is.
+"""Edit JSON with comments and trailing commas in place. Everything else stays unchanged.
 
 For parsing, comments and trailing commas are replaced by blanks. The result is strict JSON of the
 same length, so an offset in it is an offset in the original text. Each edit is checked: the new
@@ -123,11 +123,11 @@ def _skip(strict: str, at: int) -> int:
 
 
 def _find(text: str, keys: Keys) -> list[_Member]:
-    """Return the document as a member, and the member of each key, as far as there are some."""
+    """Return the members on the way to nested keys, from the document to the last existing one."""
     start = _skip(_strict(text), 0)
     path = [_Member("", start, start, len(text))]
     for key in keys:
-        found = [each for each in _members(text, path[-1].value) if each.name == key]
+        found = [member for member in _members(text, path[-1].value) if member.name == key]
         if not found:
             break
         path.append(found[0])
@@ -135,7 +135,7 @@ def _find(text: str, keys: Keys) -> list[_Member]:
 
 
 def _members(text: str, start: int) -> list[_Member]:
-    """Return the members of the container at an offset, between those that are its brackets."""
+    """Return the members of the container at an offset, with its brackets first and last."""
     strict = _strict(text)
     members = [_Member(-1, start, start, start + 1)]
     at = _skip(strict, start + 1)
@@ -154,7 +154,7 @@ def _members(text: str, start: int) -> list[_Member]:
 
 
 def _without_comma(gap: str) -> str:
-    """Return what stands between two values without the comma."""
+    """Return the text between two values without the comma."""
     return _COMMA.sub(r"\1", gap)
 
 

@@ -24,7 +24,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Machine:
-    """What the places of files depend on.
+    """The system, home and environment that file locations depend on.
 
     Attributes:
         system: as `sys.platform` has it. What is neither Windows nor macOS counts as Linux.
@@ -37,7 +37,7 @@ class Machine:
     environ: Mapping[str, str]
 
     def expand(self, pattern: str) -> str:
-        """Return a pattern of the table below with the directories of this machine."""
+        """Replace the directories in a pattern of the table below by those of this machine."""
         home, is_windows = self.home, self.system == "win32"
         xdg = self._directory("XDG_CONFIG_HOME", home / ".config")
         appdata = self._directory("APPDATA", home / "AppData" / "Roaming")
@@ -111,11 +111,11 @@ class Client:
         return (found or [path for path in paths if "*" not in str(path)])[0], bool(found)
 
     def _paths(self, machine: Machine) -> list[Path]:
-        """Return the files that the patterns stand for on this machine."""
+        """Return the files that the patterns match on this machine."""
         if self.project:
             return [self.project / self.project_file]
         expanded = [machine.expand(pattern) for pattern in self.patterns]
-        return [Path(file) for each in expanded for file in glob(each) or [each]]  # noqa: PTH207
+        return [Path(file) for name in expanded for file in glob(name) or [name]]  # noqa: PTH207
 
 
 _STDIO = {"type": "stdio"}

@@ -1,4 +1,4 @@
-"""What the two formats share: how an edit is refused, and how it is checked."""
+"""Errors and checks that both file formats use."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ BOM = "\ufeff"
 
 
 class ConfigError(AiamlError):
-    """A configuration file that cannot be used as it is. Nothing was changed."""
+    """A configuration file cannot be used. Nothing was changed."""
 
 
 class RefusedEdit(Exception):  # noqa: N818 (nothing failed: the text stays as it is)
-    """A text that cannot be parsed, or not be edited safely."""
+    """A text cannot be parsed or edited safely."""
 
 
 def has_content(text: str) -> bool:
-    """Return whether a file has more than what is left of one that was made for us."""
+    """Return whether a file has more than the empty containers that we made."""
     rest = re.sub(r'"(mcpServers|servers|context_servers|hooks)":\{\}', "", "".join(text.split()))
     return rest not in ("", "{}", '{"version":1,}')
 
 
 def dig(value: Any, keys: Sequence[str]) -> Any:
-    """Return what is under nested keys of a parsed document; None if there is nothing."""
+    """Return the value under nested keys of a parsed document, or None."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value

@@ -1,4 +1,4 @@
-"""Edit a table of a TOML file in place. All that is not edited stays as it is.
+"""Edit a table of a TOML file in place. Everything else stays unchanged.
 
 A table that goes is cut out by its lines, and a new one is appended. Each edit is checked: the new
 text has to mean what the old one meant, apart from the edit.

@@ -1,8 +1,8 @@
-"""`aiaml doctor`: checks that say what is wrong, and what to do.
+"""`aiaml doctor`: checks that report problems and remedies.
 
-A check is a function that yields findings. It changes nothing that it does not take back.
+A check is a function that yields findings. It leaves nothing changed.
 
-    context       what all checks look at
+    context       the environment and directory that all checks read
     installation  the program, its settings, its toolsets
     directory     the memory directory and its disk
     memories      the files and the index

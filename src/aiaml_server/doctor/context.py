@@ -1,4 +1,4 @@
-"""What all checks look at: an environment, its settings, a directory."""
+"""The environment, settings and directory that all checks read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Subject = TypeVar("Subject")
 
 @dataclass
 class Context:
-    """What is examined.
+    """The subject of the checks.
 
     Attributes:
         environ: the environment variables.
@@ -60,7 +60,7 @@ class Context:
 
     @cached_property
     def memories(self) -> dict[str, Memory | MalformedFile]:
-        """All memories by file name, or why a file is none."""
+        """All memories by file name; for other files, the reason why they are not memories."""
         found: dict[str, Memory | MalformedFile] = {}
         if self.base is None:
             return found

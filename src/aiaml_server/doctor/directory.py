@@ -23,7 +23,7 @@ _CLOUDS = re.compile(
 
 
 def location(context: Context) -> Iterator[Finding]:
-    """Check that the directory is one, that it is trusted, and not in a cloud folder."""
+    """Check that the directory exists, is trusted, and is not in a cloud folder."""
     if context.settings is None:
         found = "unknown, so it is not checked: AIAML_MEMORY_DIR cannot be used"
         yield Finding("directory", "error", found, "correct AIAML_MEMORY_DIR, then run this again")

@@ -24,7 +24,7 @@ _SYSTEM_FILES = ("desktop.ini", "thumbs.db")
 
 
 def files(context: Context) -> Iterator[Finding]:
-    """Count the memories, and name every file that is not what it should be."""
+    """Count the memories, and name every file that is wrong."""
     if context.base is None:
         return
     memories = {name: m for name, m in context.memories.items() if isinstance(m, Memory)}
@@ -49,7 +49,7 @@ def files(context: Context) -> Iterator[Finding]:
 
 
 def replaced(context: Context) -> Iterator[Finding]:
-    """Name the memories that a newer one says it replaces."""
+    """Name outdated memories: a newer one says that it replaces them."""
     memories = [value for value in context.memories.values() if isinstance(value, Memory)]
     ids = {memory.id for memory in memories}
     for memory in memories:
@@ -73,11 +73,11 @@ def index(context: Context) -> Iterator[Finding]:
         remedy = "`aiaml doctor --fix` deletes it; it is built again"
         yield Finding("index", "error", difference, remedy, fix)
     else:
-        yield Finding("index", "ok", f"answers as the files do; {index_file(base)}")
+        yield Finding("index", "ok", f"agrees with the files; {index_file(base)}")
 
 
 def _other_files(directory: Path) -> Iterator[Finding]:
-    """Yield what is in the directory besides memories."""
+    """Report other files in the directory."""
     for path in sorted(directory.iterdir()) if directory.is_dir() else []:
         if is_temporary(path.name):
             if not path.is_dir() and time.time() - path.lstat().st_mtime > _STALE_SECONDS:

@@ -18,7 +18,7 @@ _COPY = "`aiaml export --to FILE` writes a copy; `aiaml sync --setup` keeps one"
 
 
 def status(context: Context) -> Iterator[Finding]:
-    """Report how the last sync went, and what waits for the person."""
+    """Report the result of the last sync, and open decisions."""
     settings = context.settings
     if settings and not settings.sync:
         yield Finding("sync", "ok", "off (AIAML_ENABLE_SYNC)")

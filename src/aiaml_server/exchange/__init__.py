@@ -1,7 +1,7 @@
-"""Memories in from other programs, and out to files.
+"""Import memories from other programs, and export them to files.
 
-An importer yields items (`items`), a plan (`plan`) decides what becomes of them. Nothing here
-prints, asks, or changes a memory.
+An importer yields items (`items`). A plan (`plan`) decides which of them are new, changed or known.
+Nothing here prints, asks, or changes a memory.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MAX_BYTES = 256 << 20
 
 
 def read_source(source: Path, user: str, own: Path) -> Iterator[Item | Skipped]:
-    """Yield what a file of JSON lines, a markdown file or a folder of markdown holds.
+    """Yield the items of a file of JSON lines, a markdown file or a folder of markdown.
 
     Args:
         source: the file or folder, with an absolute path; it is only read.

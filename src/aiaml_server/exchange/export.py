@@ -17,7 +17,7 @@ _MAX_NAME = 60  # characters of a file's name before the id
 
 
 def export_folder(memories: Iterable[Memory], directory: Path) -> None:
-    """Write each memory to a markdown file, which `import_folder` takes back exactly.
+    """Write each memory to a markdown file, which `import_folder` restores exactly.
 
     A file is called by its memory's first words and its id, and has `tags` besides the fields of a
     memory. Only you can read it.
@@ -33,7 +33,7 @@ def export_folder(memories: Iterable[Memory], directory: Path) -> None:
 
 
 def _file_name(memory: Memory) -> str:
-    """Return the first words of a memory and its id, as every system takes them for a name."""
+    """Return a file name that every system accepts: the title of a memory, and its id."""
     words = "-".join(re.findall(r"\w+", title(memory.content)))[:_MAX_NAME].strip("-")
     unique = memory.id if is_own_id(memory.id) else digest(memory.id)
     return f"{words}-{unique}.md".lstrip("-")

@@ -61,7 +61,7 @@ def import_folder(source: Path, user: str, own: Path) -> Iterator[Item | Skipped
 
 
 def _kind_of(source: Path) -> str:
-    """Return which program's notes these are; it stands as the agent of their memories."""
+    """Return the program that wrote these notes, which becomes the agent of the memories."""
     for sign, kind in _SIGNS.items():
         if sign in source.parts or (source / sign).exists():
             return kind

@@ -1,4 +1,4 @@
-"""What an importer finds: memories to be, and what it skips."""
+"""Items that an importer finds: future memories, and what it skips."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ def printable(name: str) -> str:
 
 
 def digest(text: str) -> str:
-    """Return what a text is known by again."""
+    """Return a short hash that identifies a text."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def topics_of(texts: Iterable[str], otherwise: str) -> list[str]:
-    """Return the single words of texts as topics of a memory; without any, another word."""
+    """Return the words of texts as topics of a memory; `otherwise` if there are none."""
     words = re.split(r"[\s,]+", printable(" ".join(texts)))
     topics = dict.fromkeys(word.strip("#[]\"'") for word in words)
     fit = [topic for topic in topics if 0 < len(topic) <= MAX_TOPIC and topic.isprintable()]
@@ -100,7 +100,7 @@ def extra_lines(fields: Mapping[str, object], without: Collection[str] = ()) -> 
 
 
 def checked(item: Item) -> Item:
-    """Return an item whose memory can be stored.
+    """Return the item if its memory can be stored.
 
     Raises:
         MalformedFile: it would be another one when it is read again; its properties are too long.
@@ -111,13 +111,13 @@ def checked(item: Item) -> Item:
 
 
 def mark(memory: Memory, key: str) -> str:
-    """Return what a line of the frontmatter says of a memory's import; empty if there is none."""
+    """Return the value of an import mark in the frontmatter; empty if there is none."""
     found = re.search(rf'^{key}: "(.*)"$', "\n".join(memory.extra), re.MULTILINE)
     return found[1] if found else ""
 
 
 def with_marks(item: Item, run: str) -> Memory:
-    """Return an item's memory with lines that say where it comes from, and by which run."""
+    """Return an item's memory with marks of its source and of the run of import."""
     marks = {DIGEST: digest(item.memory.content), RUN: run}
     if not item.has_id:
         marks[SOURCE] = item.place
@@ -127,7 +127,7 @@ def with_marks(item: Item, run: str) -> Memory:
 
 
 def without_marks(memory: Memory) -> Memory:
-    """Return a memory without the marks that mean something on this computer alone."""
+    """Return a memory without the marks that are only valid on this computer."""
     return without(memory, (RUN,) if mark(memory, SOURCE) else (RUN, DIGEST))
 
 

@@ -27,7 +27,7 @@ _FIELDS = ("id", "timestamp", "agent", "user", "topics", "content", "extra", "ta
 
 
 def export_jsonl(memories: Iterable[Memory]) -> bytes:
-    """Return each memory as a line of JSON, which `import_jsonl` takes back exactly.
+    """Return each memory as a line of JSON, which `import_jsonl` restores exactly.
 
     Other lines of a memory's frontmatter are members of their own if their values are JSON; else
     they stand in the list `extra`, as those about an import always do.
@@ -95,7 +95,7 @@ def import_mcp_memory(data: bytes, where: str, user: str) -> Iterator[Item | Ski
 
 
 def _records(data: bytes, where: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the place and the object of each line; an empty object for what is none."""
+    """Yield the place and the JSON object of each line; an empty one if it is not an object."""
     for number, line in enumerate(data.split(b"\n"), 1):
         record: Any = None
         with suppress(ValueError, RecursionError):
@@ -105,7 +105,7 @@ def _records(data: bytes, where: str) -> Iterator[tuple[str, Mapping[str, Any]]]
 
 
 def _item(record: Mapping[str, Any], user: str) -> Item:
-    """Return what a record says.
+    """Return the item of a record.
 
     Raises:
         Exception: it cannot be a memory.

@@ -1,4 +1,4 @@
-"""What an import will do: what is new, what has changed, and what is there already."""
+"""The plan of an import: which items are new, changed, or already stored."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from aiaml_server.format.memory import Memory
 
 
 class Plan(NamedTuple):
-    """What becomes of the items of a source.
+    """The items of a source, by what an import does with them.
 
     Attributes:
         new: items that become memories.
         changed: items that are not as they were when they were imported, with their memories.
         edited: items like these whose memories were edited here meanwhile, and stay.
-        unchanged: items that are there already.
+        unchanged: items that are already stored.
         skipped: what does not become a memory.
     """
 
@@ -28,7 +28,7 @@ class Plan(NamedTuple):
 
 
 def make_plan(found: Iterable[Item | Skipped], existing: Iterable[Memory]) -> Plan:
-    """Decide what becomes of each item; nothing is imported twice."""
+    """Sort items into new, changed, edited and unchanged; nothing is imported twice."""
     plan = Plan([], [], [], [], [])
     known = {memory.id: memory for memory in existing}
     memories = list(known.values())

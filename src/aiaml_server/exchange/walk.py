@@ -1,4 +1,4 @@
-"""Find the notes of a folder: in order, following no link, and naming what is left out."""
+"""Find the notes of a folder in a fixed order. Links are not followed."""
 
 from __future__ import annotations
 
@@ -48,21 +48,21 @@ def find_notes(top: Path, own: Path) -> Iterator[Path | Skipped]:
 
 
 def place(top: Path, path: Path) -> str:
-    """Return where a file stands below the folder `top`, the same on every computer.
+    """Return a file's path below the folder `top`, the same on every computer.
 
-    Of the folder's own path, so much is told that it is known from others.
+    It begins with the folder's name; if that is a common one, with two parents as well.
     """
     count = 3 if top.name in _GENERIC_NAMES else 1
     return printable("/".join([*top.parts[-count:], *path.relative_to(top).parts]))
 
 
 def _is_note(top: Path, path: Path) -> bool:
-    """Return whether a markdown file is a note: in `~/.claude`, much of it is none."""
+    """Return whether a markdown file is a note; in `~/.claude` most are not."""
     return top.name != ".claude" or bool({"CLAUDE.md", "memory", "rules"} & {*path.parts})
 
 
 def _folders_of_editors(top: Path) -> dict[Path, str]:
-    """Return the folders of a vault or graph that hold no notes, each with the reason."""
+    """Return the folders of a vault or graph without notes, each with the reason."""
     folders: dict[Path, str] = {}
     if (top / "logseq" / "config.edn").is_file():
         folders[top / "logseq"] = "Logseq keeps settings and older versions there"

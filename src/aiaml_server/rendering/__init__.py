@@ -1,4 +1,4 @@
-"""How a memory is shown to people: its title, its visible text, and the difference of two texts."""
+"""Show memories to people: titles, visible text, and differences of two texts."""
 
 from __future__ import annotations
 

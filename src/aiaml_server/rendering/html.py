@@ -1,4 +1,4 @@
-"""Markdown from anywhere as HTML that is safe to show.
+"""Convert untrusted markdown to safe HTML.
 
 A memory is data, and may have been copied from any page. The HTML holds no script, no raw HTML, no
 style, nothing that a browser loads by itself, and no link but to the web or a mail address.
@@ -21,7 +21,7 @@ _SAFE_LINK = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
 
 
 def safe_html(markdown: str) -> str:
-    """Return a fragment of HTML that shows a markdown text, whatever it holds.
+    """Return a fragment of HTML for any markdown text.
 
     Raw HTML appears as text. A link that leads elsewhere than to `http:`, `https:` or `mailto:`
     stays markdown, an image becomes a link, and a task gets a box. A text of more than 32 KiB is

@@ -1,4 +1,4 @@
-"""What the page asks for, as JSON, and what it changes."""
+"""The JSON API of the page."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Api:
         )
 
     def _search(self, request: Request) -> Response:
-        """Return a page of what matches; with the first page also counts."""
+        """Return one page of matching memories; the first page also has counts."""
         wanted, question = _question(request)
         start = _number(request, "from")
         part = slice(start, start + PAGE_SIZE)

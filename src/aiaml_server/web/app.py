@@ -167,7 +167,7 @@ def _minutes(seconds: float) -> str:
 
 
 def _static_route(path: Path) -> Route:
-    """Return the route to a fixed file, which is read once."""
+    """Return the route of a static file, which is read once."""
     address = "/" if path.name == "index.html" else f"/{path.name}"
     endpoint = partial(_static_file, path.read_bytes(), _MEDIA_TYPES[path.suffix])
     return Route(address, endpoint, methods=["GET"])

@@ -45,7 +45,7 @@ Refusal = tuple[int, str]
 
 
 class Guard:
-    """ASGI middleware that refuses requests of others and marks every answer.
+    """ASGI middleware that refuses foreign requests and sets headers of every answer.
 
     Attributes:
         last_visit: when the last request with the token was answered, by `time.monotonic`.

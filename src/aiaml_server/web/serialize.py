@@ -1,4 +1,4 @@
-"""What the page gets as JSON: memories, versions, counts and the state of sync."""
+"""Convert memories, versions, counts and the sync status to JSON for the page."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def version_of(text: str) -> str:
 
 
 def summary(name: str, memory: Memory) -> dict[str, Any]:
-    """Return what lists show of a memory. Invisible characters are marked."""
+    """Return the fields of a memory in a list. Invisible characters are marked."""
     return {
         "file": name,
         "id": marked_line(memory.id),
@@ -108,7 +108,7 @@ def _cut(text: str, limit: int) -> str:
 
 
 def version_summary(version: Version) -> dict[str, Any]:
-    """Return what the list of versions shows of one."""
+    """Return the fields of a version in a list."""
     return {
         "commit": version.commit,
         "timestamp": format_timestamp(version.time * 1_000_000, "seconds"),
@@ -159,7 +159,7 @@ def sync_state(status: Status, *, sync: bool) -> str:
 
 
 def sync_warnings(status: Status) -> list[str]:
-    """Return what the person must know or decide about sync, as sentences."""
+    """Return warnings about sync, as sentences."""
     found = []
     if status.problem:
         found.append(f"{status.problem.sentence}. {status.problem.remedy}")
