@@ -23,8 +23,9 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
-from aiaml_server import MemoryBank, Settings
+from aiaml_server.bank import MemoryBank
 from aiaml_server.git import Git
+from aiaml_server.settings import Settings
 from aiaml_server.sync.cycle import Cycle
 from replayed_disk import Disk, read_tree
 from trace_calls import read_calls, recording

@@ -22,8 +22,10 @@ from pathlib import Path
 import portalocker  # noqa: F401 (imported here, so that no fault can hit its import)
 
 import aiaml_server.index  # noqa: F401 (as well)
-from aiaml_server import MemoryBank, Settings, StoreError
+from aiaml_server.bank import MemoryBank
+from aiaml_server.errors import StoreError
 from aiaml_server.format import memory
+from aiaml_server.settings import Settings
 
 _PR_SET_PTRACER = 0x59616D61
 _ANYONE = 2**64 - 1

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aiaml_server import Memory
-from aiaml_server.format.memory import parse
+from aiaml_server.format.memory import Memory, parse
 
 
 def memories(base: Path) -> dict[str, Memory]:

@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from aiaml_server import Memory, MemoryBank, Settings
+from aiaml_server.bank import MemoryBank
 from aiaml_server.errors import LockTimeout
+from aiaml_server.format.memory import Memory
+from aiaml_server.settings import Settings
 from aiaml_server.sync import Status
 from aiaml_server.sync.cycle import Cycle
 from aiaml_server.sync.purge import plan_forgetting

@@ -25,11 +25,14 @@ from pydantic import TypeAdapter
 
 from aiaml_server import toolsets
 from aiaml_server.server import protocol as server
-from aiaml_server.toolset import INSTRUCTIONS_LIMIT, Manifest, Toolset
+from aiaml_server.toolset import Manifest, Toolset
 from client import SERVER
 from client import Client as RawClient
 
-__all__ = ["HOSTILE", "Call", "Contract", "tree"]
+__all__ = ["HOSTILE", "INSTRUCTIONS_LIMIT", "Call", "Contract", "tree"]
+
+INSTRUCTIONS_LIMIT = 2048
+"""Characters after which hosts cut a server's instructions and a tool's description."""
 
 Call = Callable[..., Any]
 """Calls a tool by its name with arguments, and returns the value that it answers."""

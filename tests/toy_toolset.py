@@ -21,6 +21,7 @@ import aiaml_server
 from aiaml_server import toolsets
 from aiaml_server.errors import AiamlError, InvalidInput
 from aiaml_server.files import Lock, replace_atomic
+from aiaml_server.settings import Setting
 from aiaml_server.toolset import (
     INTERNAL_ERROR,
     Answer,
@@ -30,7 +31,6 @@ from aiaml_server.toolset import (
     OnChange,
     Prompt,
     Resource,
-    Setting,
     Tool,
     Toolset,
 )

@@ -28,27 +28,6 @@ import errno
 import os
 from collections.abc import Mapping, Sequence
 
-__all__ = [
-    "AiamlError",
-    "Busy",
-    "DiskError",
-    "FileChanged",
-    "GitMissing",
-    "InvalidArguments",
-    "InvalidInput",
-    "InvalidSetting",
-    "LockTimeout",
-    "MalformedFile",
-    "NoStateDirectory",
-    "NotCommitted",
-    "NotFound",
-    "StoreError",
-    "TooLarge",
-    "ToolError",
-    "UnsafePath",
-    "os_reason",
-]
-
 
 class AiamlError(Exception):
     """Base of every error that this package raises on purpose."""

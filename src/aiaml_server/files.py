@@ -25,29 +25,6 @@ from typing import NamedTuple
 
 from aiaml_server.errors import MalformedFile, TooLarge, UnsafePath
 
-__all__ = [
-    "TEMPORARY_SUFFIX",
-    "Hold",
-    "Lock",
-    "check_own",
-    "format_limit",
-    "is_temporary",
-    "make_directory",
-    "make_own_directory",
-    "open_own",
-    "open_private",
-    "read_own",
-    "read_regular",
-    "remove_own",
-    "remove_stale_temporaries",
-    "rename_over",
-    "replace_atomic",
-    "sync_directory",
-    "temporary_path",
-    "write_atomic",
-    "write_temporary",
-]
-
 log = logging.getLogger(__name__)
 
 TEMPORARY_SUFFIX = ".tmp"

@@ -15,18 +15,6 @@ from aiaml_server.errors import MalformedFile
 if TYPE_CHECKING:
     import yaml
 
-__all__ = [
-    "MAX_HEAD",
-    "Parts",
-    "format_scalar",
-    "load_yaml",
-    "parse_list",
-    "parse_text",
-    "replace_entries",
-    "split",
-    "split_entries",
-]
-
 MAX_HEAD = 64 * 1024  # characters of a frontmatter; a YAML parser takes half a second for so many
 _DEEPEST = 50  # values in one another
 

@@ -26,30 +26,6 @@ from aiaml_server.errors import AiamlError
 from aiaml_server.format.invisible import INVISIBLE, inert, inert_json, marked
 from aiaml_server.format.logs import LogFormatter
 
-__all__ = [
-    "EXIT_FAILED",
-    "EXIT_NOTHING",
-    "EXIT_OK",
-    "EXIT_USAGE",
-    "Exit",
-    "bold",
-    "confirm",
-    "dim",
-    "echo",
-    "echo_json",
-    "echo_paged",
-    "json_option",
-    "notify",
-    "plural",
-    "progress",
-    "prompt",
-    "styled",
-    "terminal_width",
-    "truncate",
-    "wrap",
-    "yes_option",
-]
-
 log = logging.getLogger(__name__)
 
 EXIT_OK = 0  # exit codes, this and those below

@@ -9,22 +9,6 @@ import re
 from calendar import monthrange
 from datetime import date, datetime, timedelta, timezone
 
-__all__ = [
-    "EPOCH",
-    "format_age",
-    "format_elapsed",
-    "format_minute",
-    "format_timestamp",
-    "is_timestamp",
-    "now",
-    "now_micros",
-    "parse_range",
-    "parse_timestamp",
-    "parse_timestamp_or_age",
-    "to_local",
-    "to_utc",
-]
-
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
 # `datetime.fromisoformat` accepts more with each version of Python. Files must read alike on all.

@@ -12,40 +12,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 from aiaml_server.errors import AiamlError, MalformedFile, StoreError, ToolError, UnsafePath
-from aiaml_server.settings import Setting, parse_bool, parse_directory, parse_text
-
-__all__ = [
-    "HOOK_EVENTS",
-    "INSTRUCTIONS_LIMIT",
-    "INTERNAL_ERROR",
-    "Answer",
-    "Argument",
-    "Embedder",
-    "Finding",
-    "Fix",
-    "HookInput",
-    "Level",
-    "Manifest",
-    "OnChange",
-    "Prompt",
-    "Resource",
-    "Setting",
-    "Tool",
-    "Toolset",
-    "current_client",
-    "error_answer",
-    "lazy_attributes",
-    "parse_bool",
-    "parse_directory",
-    "parse_text",
-    "replace_surrogates",
-]
-
-INSTRUCTIONS_LIMIT = 2048
-"""Characters after which hosts cut a server's instructions and a tool's description."""
+from aiaml_server.settings import Setting
 
 INTERNAL_ERROR = "an internal error; the details are in the server's log (stderr)"
 """The message of a tool that raised something else than an `AiamlError`."""
@@ -75,7 +45,7 @@ class Tool(NamedTuple):
     Attributes:
         name: what agents call it by; unique in a server.
         title: what people see.
-        description: what agents read; at most `INSTRUCTIONS_LIMIT` characters.
+        description: what agents read; at most 2,048 characters, where hosts cut it.
         call: a function whose annotations are the input schema. It returns a JSON value or an
             `Answer`, and runs in a thread.
         answer_type: the `TypedDict` of what it returns, errors included. A list is answered as
@@ -235,22 +205,13 @@ class Finding:
 
 # --- hooks ----------------------------------------------------------------------------------------
 
-HOOK_EVENTS = (
-    "session_start",
-    "session_end",
-    "prompt",
-    "before_edit",
-    "after_edit",
-    "tool_succeeded",
-    "tool_failed",
-)
-
 
 class HookInput(NamedTuple):
     """What a host passes to a hook. Fields that it does not give are empty.
 
     Attributes:
-        event: one of `HOOK_EVENTS`.
+        event: `session_start`, `session_end`, `prompt`, `before_edit`, `after_edit`,
+            `tool_succeeded` or `tool_failed`.
         directory: the working directory of the session.
         session_id: the session.
         prompt: what the person typed.
@@ -273,21 +234,6 @@ class HookInput(NamedTuple):
 
 
 # --- the manifest ---------------------------------------------------------------------------------
-
-
-class Embedder(Protocol):
-    """A model that turns texts into vectors, which any toolset may use.
-
-    Attributes:
-        name: such as "BAAI/bge-small-en-v1.5".
-        version: distinguishes two builds of it.
-    """
-
-    name: str
-    version: str
-
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return a vector for each text; may raise anything if the model fails."""
 
 
 class Manifest(NamedTuple):

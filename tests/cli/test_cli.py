@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from aiaml_server import InvalidSetting, Settings, __version__
+from aiaml_server import __version__
 from aiaml_server.cli import app
+from aiaml_server.errors import InvalidSetting
+from aiaml_server.settings import Settings
 from aiaml_server.storage.activity import note_asked
 from client import SERVER, Client
 from command_line import Result, at, call, run

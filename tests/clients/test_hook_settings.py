@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from aiaml_server import MemoryBank, Settings, clients
+from aiaml_server import clients
+from aiaml_server.bank import MemoryBank
 from aiaml_server.clients import HOSTS, ConfigError, Machine
+from aiaml_server.settings import Settings
 
 EVENTS = ("session_start", "prompt")
 TYPED = """{

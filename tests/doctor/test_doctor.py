@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from aiaml_server import Memory, MemoryBank, Settings
+from aiaml_server.bank import MemoryBank
 from aiaml_server.cli import main
 from aiaml_server.doctor import CHECKS, run_checks
+from aiaml_server.format.memory import Memory
 from aiaml_server.format.memory import format as format_memory
 from aiaml_server.index.index import Index
-from aiaml_server.settings import SETTINGS
+from aiaml_server.settings import SETTINGS, Settings
 from aiaml_server.toolset import Finding
 from command_line import call
 from machine import CLEAN, TOKEN, bare

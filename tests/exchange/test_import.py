@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aiaml_server import Memory
+from aiaml_server.format.memory import Memory
 from aiaml_server.exchange import Item, export_jsonl, read_source
 from aiaml_server.exchange.folder import import_folder
 from aiaml_server.exchange.items import Skipped

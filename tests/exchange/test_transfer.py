@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from aiaml_server import MemoryBank
+from aiaml_server.bank import MemoryBank
 from aiaml_server.cli.app import run
 from aiaml_server.format.memory import Memory, format, parse  # noqa: A004 (the word for it)
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from aiaml_server import MemoryBank, Settings
+from aiaml_server.bank import MemoryBank
+from aiaml_server.settings import Settings
 from machine import CLEAN, TOKEN
 from paths import ROOT
 from printed import completed, inherited

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from aiaml_server import MemoryBank, Settings
+from aiaml_server.bank import MemoryBank
 from aiaml_server.server.hooks import memories
 from aiaml_server.server.hooks.hosts import HOSTS, parse_input
 from aiaml_server.server.hooks.text import LIMIT, hook_text
+from aiaml_server.settings import Settings
 from aiaml_server.toolset import HookInput
 from aiaml_server.toolsets.citations import Citation, MemoryService
 from machine import git

@@ -16,10 +16,11 @@ from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, CallToolResult, Implementation
 
-from aiaml_server import Settings, __version__
+from aiaml_server import __version__
 from aiaml_server.format.memory import Memory, format  # noqa: A004
 from aiaml_server.server.protocol import Server
 from aiaml_server.server.tools import toolset
+from aiaml_server.settings import Settings
 from aiaml_server.storage.activity import read_activity
 
 pytestmark = pytest.mark.anyio

@@ -16,8 +16,10 @@ from pathlib import Path
 import pytest
 
 import strace
-from aiaml_server import Memory, MemoryBank, Settings
+from aiaml_server.bank import MemoryBank
+from aiaml_server.format.memory import Memory
 from aiaml_server.server.protocol import MAX_CALLS
+from aiaml_server.settings import Settings
 from client import Client, ask, bank_process
 from disk import contents, leftovers, memories
 

@@ -19,9 +19,11 @@ from typing import Any
 import pytest
 
 import strace
-from aiaml_server import MemoryBank, Settings, StoreError
+from aiaml_server.bank import MemoryBank
+from aiaml_server.errors import StoreError
 from aiaml_server.files import is_temporary
 from aiaml_server.format.memory import parse
+from aiaml_server.settings import Settings
 from client import SERVER, Client, ask, bank_process
 from disk import contents, leftovers, memories
 from loop_disk import memory_disk

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from aiaml_server import InvalidInput, MalformedFile, MemoryBank, Settings
-from aiaml_server.errors import FileChanged, StoreError
+from aiaml_server.bank import MemoryBank
+from aiaml_server.errors import FileChanged, InvalidInput, MalformedFile, StoreError
 from aiaml_server.format.memory import Memory, format  # noqa: A004
+from aiaml_server.settings import Settings
 from aiaml_server.storage.store import MAX_FILE, Store
 
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such files")

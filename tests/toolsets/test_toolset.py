@@ -35,21 +35,18 @@ from aiaml_server.errors import (
     UnsafePath,
 )
 from aiaml_server.server.protocol import Server
+from aiaml_server.settings import Setting, parse_bool, parse_directory
 from aiaml_server.toolset import (
-    INSTRUCTIONS_LIMIT,
     INTERNAL_ERROR,
     Manifest,
-    Setting,
     Tool,
     Toolset,
     error_answer,
-    parse_bool,
-    parse_directory,
 )
 from client import SECONDS, Client
 from paths import TESTS
 from printed import completed, inherited
-from toolset_contract import Call, Contract
+from toolset_contract import INSTRUCTIONS_LIMIT, Call, Contract
 
 TOY = (sys.executable, str(TESTS / "toy_toolset.py"))
 

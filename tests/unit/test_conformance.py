@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from aiaml_server import MemoryBank, Settings
+from aiaml_server.bank import MemoryBank
 from aiaml_server.errors import MalformedFile
 from aiaml_server.format.memory import Memory, format, parse  # noqa: A004
+from aiaml_server.settings import Settings
 from aiaml_server.storage.store import Store
 from aiaml_server.timestamps import parse_timestamp
 from paths import ROOT

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from aiaml_server import MemoryBank, Settings
+from aiaml_server.bank import MemoryBank
 from aiaml_server.errors import StoreError, TooLarge, UnsafePath
 from aiaml_server.files import (
     Lock,
@@ -31,6 +31,7 @@ from aiaml_server.files import (
     remove_stale_temporaries,
     write_atomic,
 )
+from aiaml_server.settings import Settings
 from aiaml_server.sync import Status
 from client import NOTE, SERVER, Client
 from machine import CLEAN, Machine

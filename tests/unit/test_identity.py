@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from aiaml_server import MemoryBank, Settings
+from aiaml_server.bank import MemoryBank
 from aiaml_server.cli.trust import trust_command
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.identity import (
@@ -25,6 +25,7 @@ from aiaml_server.identity import (
     trust,
     trusted_directories,
 )
+from aiaml_server.settings import Settings
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
 root = pytest.mark.skipif(

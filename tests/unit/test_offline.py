@@ -9,7 +9,8 @@ from steps import steps
 USE = """
 import sys
 from pathlib import Path
-from aiaml_server import MemoryBank, Settings
+from aiaml_server.bank import MemoryBank
+from aiaml_server.settings import Settings
 bank = MemoryBank(Settings(Path(sys.argv[1]), sync=False))
 memory = bank.remember("claude", "marco", ["food"], "Marco is a vegetarian")
 assert bank.think(["vegetarian"]) and bank.recall([memory.id])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aiaml_server import MemoryBank, Settings
+from aiaml_server.bank import MemoryBank
+from aiaml_server.settings import Settings
 
 
 def test_similar_memories_share_much_of_their_words(tmp_path: Path) -> None:

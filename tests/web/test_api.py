@@ -11,10 +11,11 @@ from urllib.parse import quote
 import pytest
 from starlette.testclient import TestClient
 
-from aiaml_server import MemoryBank, Settings
+from aiaml_server.bank import MemoryBank
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.memory import Memory, format, parse  # noqa: A004
 from aiaml_server.index import Question
+from aiaml_server.settings import Settings
 from aiaml_server.web.app import create_app
 from paths import ROOT, TESTS
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from aiaml_server import MemoryBank, Settings
+from aiaml_server.bank import MemoryBank
+from aiaml_server.settings import Settings
 from browser import chromium, found_browser
 from paths import TESTS
 from waiting import wait_until

@@ -63,11 +63,6 @@ def of_shell(arguments: Iterable[str]) -> list[str]:
     return [each for some in divided for each in some]
 
 
-def as_word(text: str) -> str:
-    """Quote a text, if it would be read as a field in a command line."""
-    return f'"{text}"' if _FIELD.fullmatch(text) else text
-
-
 class Filter(NamedTuple):
     """Conditions for memories. An empty field matches every memory.
 

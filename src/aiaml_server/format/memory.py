@@ -55,9 +55,6 @@ WANTED = {
 """What is right for each parameter of `remember`: the sentence that follows "must be"."""
 
 
-NAMED = re.compile(r"\d{8}_\d{6}_([^_./]+)\.md")
-"""What a writer names a memory's file; the group is its id."""
-
 _FIELDS = ("id", "timestamp", "agent", "user", "topics")
 OURS = frozenset({*_FIELDS, "verbatim", "imported-from", "imported-digest"})
 """What has a meaning in a memory's frontmatter."""

@@ -8,7 +8,8 @@ from pkgutil import resolve_name
 
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.identity import SAFE_DIRECTORIES
-from aiaml_server.toolset import Manifest, Setting
+from aiaml_server.settings import Setting
+from aiaml_server.toolset import Manifest
 
 DEFAULT = "aiaml"
 OPTION = "--toolset"

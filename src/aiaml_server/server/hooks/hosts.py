@@ -44,7 +44,7 @@ def parse_input(data: bytes, host: Host, event: str) -> HookInput:
     Args:
         data: the JSON object from standard input.
         host: the host.
-        event: one of `toolset.HOOK_EVENTS`.
+        event: as `toolset.HookInput` names it.
 
     Raises:
         ValueError: the input is not JSON.

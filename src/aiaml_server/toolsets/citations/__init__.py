@@ -8,7 +8,8 @@ memories.save("Prices are in cents", "**Fact**: …", [Citation("shop/prices.py"
 
 from typing import TYPE_CHECKING
 
-from aiaml_server.toolset import Manifest, Setting, lazy_attributes, parse_text
+from aiaml_server.settings import Setting, parse_text
+from aiaml_server.toolset import Manifest, lazy_attributes
 from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 from aiaml_server.errors import InvalidSetting
-from aiaml_server.settings import CHECK_SECRETS
-from aiaml_server.toolset import Setting
+from aiaml_server.settings import CHECK_SECRETS, Setting
 from aiaml_server.toolsets.owners import foreign_owner, leaves_directory
 
 FILE_NAME = ".aiaml-compartments.json"

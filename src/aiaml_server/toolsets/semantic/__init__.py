@@ -9,7 +9,8 @@ store.store("Prices are in cents until they are shown", tags=["billing"])
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from aiaml_server.toolset import Manifest, Setting, lazy_attributes, parse_text
+from aiaml_server.settings import Setting, parse_text
+from aiaml_server.toolset import Manifest, lazy_attributes
 from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 
 from aiaml_server.errors import InvalidSetting, ToolError
-from aiaml_server.settings import CHECK_SECRETS
-from aiaml_server.toolset import Setting
+from aiaml_server.settings import CHECK_SECRETS, Setting
 
 
 def _parse_agent(name: str, value: str) -> str:
