@@ -6,8 +6,7 @@ A timestamp is a number of microseconds since 1970 in UTC, so that it can be com
 from __future__ import annotations
 
 import re
-from calendar import monthrange
-from datetime import date, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
@@ -16,10 +15,8 @@ _ISO = re.compile(
     r"(\d{4}-\d\d-\d\d)"
     r"(?:[T ](\d\d:\d\d)(:\d\d)?(?:[.,](\d{1,9}))?[ ]?(Z|z|[+-]\d\d(?::?\d\d)?)?)?"
 )
-_YEAR_OR_MONTH = re.compile(r"(\d{4})(?:-(\d\d))?")
 _AGE = re.compile(r"(\d{1,5})([mhdw])")
 _AGE_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_DAY_SECONDS = 86400
 
 
 def now() -> datetime:
@@ -67,35 +64,6 @@ def _format_offset(offset: str | None) -> str:
     return f"{offset[0]}{digits[:2]}:{digits[2:]}"
 
 
-def parse_range(text: str) -> tuple[int, int] | None:
-    """Return the first and last microsecond of a year, month, day or time; None for other texts."""
-    text = text.strip()
-    period = _YEAR_OR_MONTH.fullmatch(text)
-    try:
-        if period:
-            year, month = int(period[1]), int(period[2] or 12)
-            first = date(year, int(period[2] or 1), 1)
-            return _day_range(first, date(year, month, monthrange(year, month)[1]))
-        if is_timestamp(text) and len(text) == len("2026-11-27"):
-            return _day_range(date.fromisoformat(text), date.fromisoformat(text))
-    except ValueError:
-        return None
-    moment = parse_timestamp(text)
-    return None if moment is None else (moment, moment)
-
-
-def _day_range(first: date, last: date) -> tuple[int, int] | None:
-    begin = _parse_local(f"{first}T00:00")
-    end = _parse_local(f"{last}T23:59:59.999999")
-    return None if begin is None or end is None else (begin, end)
-
-
-def _parse_local(text: str) -> int | None:
-    """Parse a local time; in the calendar's first and last hours, read it as UTC."""
-    moment = parse_timestamp(text)
-    return parse_timestamp(f"{text}Z") if moment is None else moment
-
-
 def parse_timestamp_or_age(text: str) -> int | None:
     """Parse a date or time, or an age such as "90m", "12h", "7d" or "2w"; None for other texts."""
     age = _AGE.fullmatch(text.strip())
@@ -139,26 +107,12 @@ def format_minute(text: str) -> str:
     return local.isoformat(" ")[:16] if local else text
 
 
-def format_age(text: str) -> str:
-    """Format a timestamp in at most 10 characters: "3 h ago", or its day after 30 days."""
-    micros = parse_timestamp(text)
-    if micros is None:
-        return text
-    seconds = (now_micros() - micros) // 1_000_000
-    if not 0 <= seconds < 30 * _DAY_SECONDS:
-        return format_minute(text)[:10]
-    for unit, length in (("d", _DAY_SECONDS), ("h", 3600), ("min", 60)):
-        if seconds >= length:
-            return f"{seconds // length} {unit} ago"
-    return "now"
-
-
 def format_elapsed(micros: int | None) -> str:
     """Format how long ago a timestamp was: "3 minutes ago"; "never" for None."""
     if micros is None:
         return "never"
     seconds = (now_micros() - micros) // 1_000_000
-    for unit, length in (("day", _DAY_SECONDS), ("hour", 3600), ("minute", 60)):
+    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
         if seconds >= length:
             count = seconds // length
             return f"{count:,} {unit}{'' if count == 1 else 's'} ago"

@@ -9,7 +9,6 @@ import pytest
 
 from aiaml_server.rendering import title
 from aiaml_server.terminal import display_width
-from aiaml_server.timestamps import format_age, now
 from command_line import at, call
 
 LONG = "First **words** of a note.\n\n" + "more of it\n" * 200 + "\tallergic to 東京\n"
@@ -30,14 +29,6 @@ TITLES = {
 def test_a_title_is_the_first_line_with_a_word() -> None:
     """Without its markup."""
     assert {content: title(content) for content in TITLES} == TITLES
-
-
-def test_an_age_takes_ten_columns() -> None:
-    """Relative for thirty days; then, and for what is to come, the day."""
-    assert format_age(now().isoformat()) == "now"
-    assert format_age("2001-02-03T12:00:00") == format_age("2001-02-03") == "2001-02-03"
-    assert format_age("2999-01-01") == "2999-01-01"
-    assert format_age("soon") == "soon"
 
 
 def test_rows_fit_the_terminal_and_pipes_get_all(tmp_path: Path) -> None:

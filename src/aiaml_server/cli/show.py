@@ -30,7 +30,7 @@ from aiaml_server.terminal import (
     truncate,
     wrap,
 )
-from aiaml_server.timestamps import format_age, format_minute
+from aiaml_server.timestamps import format_minute
 
 if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank
@@ -92,9 +92,9 @@ def memory_lines(
         cells = (shown.id, shown.timestamp, shown.agent, shown.user, topics, shown.content)
         yield "\t".join(" ".join(cell.split()) for cell in cells)
         return
-    people = truncate(f"{shown.agent} about {shown.user} [{topics}]", terminal_width() - 22)
-    age = format_age(shown.timestamp)
-    yield f"{bold(shown.id)}  {dim(age)}  {dim(_highlight(people, pattern))}"
+    people = truncate(f"{shown.agent} about {shown.user} [{topics}]", terminal_width() - 28)
+    time = format_minute(shown.timestamp)
+    yield f"{bold(shown.id)}  {dim(time)}  {dim(_highlight(people, pattern))}"
     for line in matching or [title(memory.content)]:
         text = _excerpt(line, pattern, terminal_width() - 2)
         yield f"  {_highlight(text, pattern)}".rstrip()

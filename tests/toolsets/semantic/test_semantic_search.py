@@ -159,19 +159,19 @@ def test_shown_date_finds_the_memory(
 
 
 def test_date_range(store: MemoryStore) -> None:
-    """Days, months and years are meant whole; a range that is the wrong way round is refused."""
+    """Days are meant whole; a range that is the wrong way round is refused."""
     store.store("tea")
     today = datetime.now().astimezone()
     day = timedelta(days=1)
     date = today.date().isoformat()
     for since, until in (
-        (date, date), (date[:7], date[:7]), (date[:4], date[:4]), ("0001-01-01", "9999-12-31"),
+        (date, date), ("1970-01-02", "2999-12-31"),
         ((today - day).isoformat(), (today + day).isoformat()), (None, date), (date, None),
     ):  # fmt: skip
         assert found(store, "tea", since=since, until=until) == ["tea"], (since, until)
     assert found(store, "tea", until=(today - day).date().isoformat()) == []
     assert found(store, "tea", since=(today + day).date().isoformat()) == []
-    for wrong in ("yesterday", "2026-02-30", "2026-13"):
+    for wrong in ("yesterday", "2026-02-30", "2026-11"):
         with pytest.raises(errors.InvalidInput, match="date_range: to must be"):
             store.list(Filters(until=wrong))
     with pytest.raises(errors.InvalidInput, match="from is later than to"):

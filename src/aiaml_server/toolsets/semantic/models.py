@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from aiaml_server.timestamps import (
     format_timestamp,
     now_micros,
-    parse_range,
     parse_timestamp,
     to_local,
     to_utc,
@@ -332,8 +331,8 @@ class Filters:
     Attributes:
         tags: all of these, in any case.
         priority, category, source, project_id, scope: exactly this one.
-        since, until: created in this period, as ISO 8601. A date, week, month or year is meant
-            whole, in this machine's time zone.
+        since, until: created in this period, as ISO 8601. A date is meant whole, in this
+            machine's time zone.
     """
 
     tags: Sequence[str] = ()
@@ -364,10 +363,10 @@ class Filters:
             values[f"tag{number}"] = normalize_tag(tag.strip())
         if self.since is not None:
             conditions.append("created_at >= :since")
-            values["since"] = _boundary("from", self.since, 0)
+            values["since"] = _boundary("from", self.since, "00:00")
         if self.until is not None:
             conditions.append("created_at <= :until")
-            values["until"] = _boundary("to", self.until, 1)
+            values["until"] = _boundary("to", self.until, "23:59:59.999999")
         if values.get("since", "") > values.get("until", "~"):
             raise InvalidInput("filters.date_range: from is later than to")
         return " AND ".join(conditions), values
@@ -381,11 +380,11 @@ class Filters:
         return self.scope is None or check_choice("filters.scope", self.scope, SCOPES) == scope
 
 
-def _boundary(field: str, text: str, end: int) -> str:
-    period = parse_range(text)
-    if period is None or to_utc(period[end]) is None:
+def _boundary(field: str, text: str, time_of_day: str) -> str:
+    """Return a time as the database holds it; a date alone gets the time of day."""
+    moment = parse_timestamp(f"{text.strip()}T{time_of_day}") or parse_timestamp(text)
+    if moment is None:
         raise InvalidInput(
-            f"filters.date_range: {field} must be a date, week, month or time in ISO 8601, such as"
-            " 2026-11-22"
+            f"filters.date_range: {field} must be a date or time in ISO 8601, such as 2026-11-22"
         )
-    return to_sql_timestamp(period[end])
+    return to_sql_timestamp(moment)

@@ -104,7 +104,7 @@ PARAMETERS: dict[str, tuple[str, Any, str]] = {
     "migrate_embeddings limit": ("At most so many.", 500, "a whole number from 1, or nothing"),
     "filters": (
         "Only memories like this.",
-        {"date_range": {"from": "2026-01"}},
+        {"date_range": {"from": "2026-01-01"}},
         "an object with some of its keys, or nothing; date_range is {from, to} in ISO 8601",
     ),
     "search_memory context": (
