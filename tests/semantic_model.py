@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from aiaml_server.files import Lock
+from aiaml_server.files import hold_lock
 from aiaml_server.toolsets.semantic.embedding import Embedder, ModelState
 
 NAME = "sentence-transformers/all-MiniLM-L6-v2"
@@ -65,7 +65,7 @@ def model_folder() -> Path:
 
 def _fetch() -> None:
     FOLDER.parent.mkdir(exist_ok=True)
-    with Lock(FOLDER.parent / "semantic-model.lock").held(600):  # other tests may run beside these
+    with hold_lock(FOLDER.parent / "semantic-model.lock", 600):  # other tests may run beside these
         if (FOLDER / "complete").exists():
             return
         shutil.rmtree(FOLDER, ignore_errors=True)

@@ -20,7 +20,7 @@ from typing_extensions import TypedDict
 import aiaml_server
 from aiaml_server import toolsets
 from aiaml_server.errors import AiamlError, InvalidInput
-from aiaml_server.files import Lock, replace_atomic
+from aiaml_server.files import hold_lock, replace_atomic
 from aiaml_server.settings import Setting
 from aiaml_server.toolset import (
     INTERNAL_ERROR,
@@ -75,7 +75,7 @@ class Notes:
         if text == "hang":
             threading.Event().wait()
         self.path.parent.mkdir(exist_ok=True)
-        with Lock(self.path.with_suffix(".lock")).held(10):
+        with hold_lock(self.path.with_suffix(".lock"), 10):
             notes = [*self.read(), text]
             replace_atomic(self.path, json.dumps(notes).encode(), 0o600)
         self.changed("toy://notes")

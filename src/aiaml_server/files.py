@@ -15,9 +15,8 @@ import re
 import shutil
 import stat
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
@@ -27,10 +26,8 @@ from aiaml_server.errors import MalformedFile, TooLarge, UnsafePath
 
 log = logging.getLogger(__name__)
 
-TEMPORARY_SUFFIX = ".tmp"
 _TEMPORARY_NAME = re.compile(r"\.aiaml-[0-9a-f]{16,}\.tmp")
 _POLL_SECONDS = 0.002
-_MARK_BYTES = 16
 _RENAME_TRIES = 10
 _RENAME_PAUSE_SECONDS = 0.02
 _REPARSE_LINK = 0x2000_0000  # bit in a Windows reparse tag: a link or a junction
@@ -39,8 +36,6 @@ _KINDS = {
     stat.S_IFDIR: "a directory",
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
     stat.S_IFREG: "a file",
 }
 
@@ -66,18 +61,8 @@ def make_directory(path: Path, mode: int = 0o700) -> None:
         raise FileNotFoundError(errno.ENOENT, reason, str(path))
     if path.parent != path and not path.parent.is_dir():
         make_directory(path.parent, mode)
-    try:
-        path.mkdir(mode)
-    except FileExistsError:
-        if not path.is_dir():
-            raise
-        return  # another process was faster
-    try:
-        sync_directory(path.parent)
-    except OSError:
-        with suppress(OSError):
-            path.rmdir()
-        raise
+    path.mkdir(mode, exist_ok=True)  # another process may be faster
+    sync_directory(path.parent)
 
 
 def make_own_directory(path: Path) -> None:
@@ -109,28 +94,11 @@ def sync_directory(path: Path) -> None:
 # --- writing --------------------------------------------------------------------------------------
 
 
-def write_atomic(path: Path, data: bytes) -> None:
-    """Write a new file (mode 0600), complete and durable, or nothing.
+def replace_atomic(path: Path, data: bytes, mode: int = 0o600) -> None:
+    """Write a file or replace it. Readers see either the old file or the new one.
 
     The data goes to a temporary file in the same directory, which is synced and renamed. Then the
     directory is synced, as Maildir and git do.
-
-    Raises:
-        OSError: the disk refused; neither the file nor the temporary one is left.
-    """
-    temporary = write_temporary(path, data)
-    try:
-        rename_over(temporary, path)
-        temporary = path
-        sync_directory(path.parent)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
-
-
-def replace_atomic(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Write a file or replace it. Readers see either the old file or the new one.
 
     Raises:
         OSError: the disk refused. The old file is in place, or the new one if only syncing the
@@ -156,10 +124,9 @@ def write_temporary(path: Path, data: bytes, mode: int = 0o600) -> Path:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE_FLAGS
     descriptor = os.open(temporary, flags, 0o600)
     try:
-        with FileIO(descriptor, "w") as stream:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[stream.write(rest) or 0 :]
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
             if mode != 0o600 and sys.platform != "win32":
                 os.fchmod(descriptor, mode)
             _sync(descriptor)
@@ -200,7 +167,7 @@ def rename_over(source: Path, target: Path) -> None:
 
 def temporary_path(directory: Path) -> Path:
     """Return an unused name for a temporary file in a directory."""
-    return directory / f".aiaml-{os.urandom(8).hex()}{TEMPORARY_SUFFIX}"
+    return directory / f".aiaml-{os.urandom(8).hex()}.tmp"
 
 
 def is_temporary(name: str) -> bool:
@@ -209,7 +176,7 @@ def is_temporary(name: str) -> bool:
 
 
 def remove_stale_temporaries(directory: Path, names: Iterable[str], seconds: float) -> None:
-    """Delete the temporary files that killed writers of this user left in a directory.
+    """Delete the temporary files that killed writers left in a directory.
 
     Args:
         directory: where they are.
@@ -219,9 +186,7 @@ def remove_stale_temporaries(directory: Path, names: Iterable[str], seconds: flo
     for path in (directory / name for name in names if is_temporary(name)):
         with suppress(OSError):
             status = path.lstat()
-            is_own = sys.platform == "win32" or status.st_uid == os.geteuid()
-            is_old = time.time() - status.st_mtime >= seconds
-            if is_own and is_old and stat.S_ISREG(status.st_mode):
+            if stat.S_ISREG(status.st_mode) and time.time() - status.st_mtime >= seconds:
                 path.unlink()
                 log.info("Removed %s, which a killed process left", path)
 
@@ -237,59 +202,34 @@ def read_regular(path: str, limit: int) -> bytes:
         OSError: it is missing or cannot be read.
     """
     _check_regular(os.lstat(path), limit)
-    descriptor = os.open(path, os.O_RDONLY | _SAFE_FLAGS)
-    try:
-        status = os.fstat(descriptor)
-        _check_regular(status, limit)
-        return _read_all(descriptor, status.st_size, limit)
-    finally:
-        os.close(descriptor)
-
-
-def _read_all(descriptor: int, size: int, limit: int) -> bytes:
-    """Read a file of known size; also what was appended meanwhile, up to about twice the limit."""
-    data = os.read(descriptor, size + 1)
-    if len(data) == size:
-        return data
-    parts = [data]
-    while parts[-1] and sum(map(len, parts)) <= limit:
-        parts.append(os.read(descriptor, limit))
-    return b"".join(parts)
+    with FileIO(os.open(path, os.O_RDONLY | _SAFE_FLAGS)) as file:
+        _check_regular(os.fstat(file.fileno()), limit)
+        return file.readall()
 
 
 def _check_regular(status: os.stat_result, limit: int) -> None:
-    kind = _kind_unless(stat.S_ISREG, status)
-    if kind:
+    kind = _kind(status)
+    if kind != "a file":
         raise MalformedFile([f"it is {kind}"])
     if status.st_size > limit:
-        raise TooLarge([f"it is larger than {format_limit(limit)}: {status.st_size:,} bytes"])
+        raise TooLarge([f"it is larger than {limit:,} bytes: {status.st_size:,}"])
 
 
-def _kind_unless(is_wanted: Callable[[int], bool], status: os.stat_result) -> str:
-    """Return what a file is, in words; empty if it is of the wanted kind."""
+def _kind(status: os.stat_result) -> str:
+    """Return what a file is, in words."""
     if getattr(status, "st_reparse_tag", 0) & _REPARSE_LINK:
         return "a symbolic link"
-    if is_wanted(status.st_mode):
-        return ""
-    return _KINDS.get(stat.S_IFMT(status.st_mode), "not a file")
-
-
-def format_limit(count: int) -> str:
-    """Format a size limit exactly: "100 bytes", "64 KiB", "4 MiB"."""
-    for unit, size in (("MiB", 1024 * 1024), ("KiB", 1024)):
-        if count % size == 0:
-            return f"{count // size:,} {unit}"
-    return f"{count:,} bytes"
+    return _KINDS.get(stat.S_IFMT(status.st_mode), "a device")
 
 
 # --- files of our own -----------------------------------------------------------------------------
 
 
-def check_own(path: Path, *, directory: bool = False, strict: bool = False) -> bool:
+def check_own(path: Path, *, directory: bool = False) -> bool:
     """Return whether a file of ours exists at a path, and raise if something else does.
 
-    A file is ours if it belongs to this user. Unless `strict`, the owner of its directory counts
-    too (a container may know that user by another number), and so does root.
+    A file is ours if it belongs to this user, to the owner of its directory (a container may know
+    this user by another number), or to root.
 
     Raises:
         UnsafePath: it is a link, of another kind, or another user's.
@@ -299,19 +239,17 @@ def check_own(path: Path, *, directory: bool = False, strict: bool = False) -> b
         status = os.lstat(path)
     except FileNotFoundError:
         return False
-    _check_status(path, status, stat.S_ISDIR if directory else stat.S_ISREG, strict=strict)
+    _check_status(path, status, "a directory" if directory else "a file")
     return True
 
 
-def _check_status(
-    path: Path, status: os.stat_result, is_wanted: Callable[[int], bool], *, strict: bool = False
-) -> None:
-    kind = _kind_unless(is_wanted, status)
-    if kind:
+def _check_status(path: Path, status: os.stat_result, wanted: str) -> None:
+    kind = _kind(status)
+    if kind != wanted:
         raise UnsafePath(path, kind)
     if sys.platform == "win32" or status.st_uid == os.geteuid():
         return
-    if strict or status.st_uid not in (0, path.parent.stat().st_uid):
+    if status.st_uid not in (0, path.parent.stat().st_uid):
         raise UnsafePath(path, "another user's")
 
 
@@ -330,7 +268,7 @@ def open_own(path: Path, flags: int) -> int:
     check_own(path)
     descriptor = os.open(path, flags | _SAFE_FLAGS, 0o600)
     try:
-        _check_status(path, os.fstat(descriptor), stat.S_ISREG)
+        _check_status(path, os.fstat(descriptor), "a file")
     except BaseException:
         os.close(descriptor)
         raise
@@ -347,7 +285,7 @@ def read_own(path: Path, limit: int) -> bytes:
     with FileIO(open_own(path, os.O_RDONLY)) as file:
         data = file.read(limit + 1)
     if len(data) > limit:
-        raise UnsafePath(path, f"larger than {format_limit(limit)}")
+        raise UnsafePath(path, f"larger than {limit:,} bytes")
     return data
 
 
@@ -358,10 +296,10 @@ def remove_own(path: Path) -> None:
         OSError: it cannot be deleted.
     """
     with suppress(FileNotFoundError):
-        if _kind_unless(stat.S_ISDIR, os.lstat(path)):
-            path.unlink()
-        else:
+        if _kind(os.lstat(path)) == "a directory":
             shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 # --- locks ----------------------------------------------------------------------------------------
@@ -372,80 +310,42 @@ class Hold(NamedTuple):
 
     Attributes:
         acquired: whether the lock is held.
-        undisturbed: whether no other holder had the lock since this `Lock` last held it.
         problem: why the file cannot be locked at all; None if it is only taken.
     """
 
     acquired: bool
-    undisturbed: bool
     problem: OSError | None = None
 
 
-class Lock:
-    """An advisory lock on a file, across threads and processes of this machine.
+@contextmanager
+def hold_lock(path: Path, seconds: float) -> Iterator[Hold]:
+    """Try for `seconds` to lock a file, across threads and processes of this machine.
 
-    The system releases it when its holder dies, so there are no stale locks.
+    The lock is held inside the `with`. Failing is no error: the caller decides what it can do
+    without the lock. The system releases it when its holder dies, so there are no stale locks.
     """
+    import portalocker  # noqa: PLC0415 (25 ms, which most commands do not need)
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._mark = os.urandom(_MARK_BYTES)  # written by each holder, to recognise others
-        self._thread = threading.Lock()
+    lock = portalocker.Lock(
+        path, "r+b", timeout=seconds, check_interval=_POLL_SECONDS, opener=_open_lock
+    )
+    hold = Hold(acquired=True)
+    try:
+        lock.acquire()
+    except portalocker.AlreadyLocked:
+        hold = Hold(acquired=False)
+    except OSError as error:
+        hold = Hold(acquired=False, problem=error)
+    except portalocker.LockException as error:
+        reason = f"files cannot be locked ({error})"
+        hold = Hold(acquired=False, problem=OSError(errno.ENOTSUP, reason, str(path)))
+    if hold.problem:
+        log.warning("Cannot use the lock file %s: %s", path, hold.problem.strerror)
+    try:
+        yield hold
+    finally:
+        lock.release()
 
-    @contextmanager
-    def held(self, seconds: float) -> Iterator[Hold]:
-        """Try for `seconds` to acquire the lock, and hold it inside the `with`.
 
-        Failing is no error: the caller decides what it can do without the lock.
-        """
-        deadline = time.monotonic() + seconds
-        if not self._thread.acquire(timeout=seconds):
-            yield Hold(acquired=False, undisturbed=False)
-            return
-        try:
-            yield from self._hold_file(deadline)
-        finally:
-            self._thread.release()
-
-    def _hold_file(self, deadline: float) -> Iterator[Hold]:
-        try:
-            stream = FileIO(open_own(self._path, os.O_RDWR | os.O_CREAT), "r+")
-        except OSError as error:
-            log.warning("Cannot use the lock file %s: %s", self._path, error.strerror)
-            yield Hold(acquired=False, undisturbed=False, problem=error)
-            return
-        try:
-            yield self._acquire(stream, deadline)
-        finally:
-            with suppress(OSError):
-                stream.close()  # this releases the lock, too
-
-    def _acquire(self, stream: FileIO, deadline: float) -> Hold:
-        import portalocker  # noqa: PLC0415 (25 ms, which most commands do not need)
-
-        while True:
-            try:
-                portalocker.lock(stream, portalocker.LOCK_EX | portalocker.LOCK_NB)
-            except portalocker.AlreadyLocked:
-                if time.monotonic() >= deadline:
-                    return Hold(acquired=False, undisturbed=False)
-                time.sleep(_POLL_SECONDS)
-            except (portalocker.LockException, OSError) as error:
-                log.warning("Cannot lock %s: %s", self._path, error)
-                reason = f"files cannot be locked ({error})"
-                problem = OSError(errno.ENOTSUP, reason, str(self._path))
-                return Hold(acquired=False, undisturbed=False, problem=problem)
-            else:
-                return Hold(acquired=True, undisturbed=self._replace_mark(stream))
-
-    def _replace_mark(self, stream: FileIO) -> bool:
-        """Write our mark into the lock file; return whether it was ours already."""
-        with suppress(OSError):
-            if stream.read(_MARK_BYTES) == self._mark:
-                return True
-            status = os.fstat(stream.fileno())
-            # Another file may have been planted under this name: never write into it.
-            if status.st_nlink == 1 and status.st_size in (0, _MARK_BYTES):
-                stream.seek(0)
-                stream.write(self._mark)
-        return False
+def _open_lock(path: str, flags: int) -> int:
+    return open_own(Path(path), flags | os.O_CREAT)

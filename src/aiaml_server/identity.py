@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aiaml_server.errors import InvalidSetting, MalformedFile, NoStateDirectory, UnsafePath
-from aiaml_server.files import Lock, make_own_directory, read_own, read_regular, replace_atomic
+from aiaml_server.files import hold_lock, make_own_directory, read_own, read_regular, replace_atomic
 from aiaml_server.settings import Setting
 
 ID_FILE = ".aiaml-id"
@@ -181,7 +181,7 @@ def trust(directory: Path) -> str:
     """
     path = directory.resolve(strict=True)
     state = make_state_directory()
-    with Lock(state / f"{_RECORDS}.lock").held(_LOCK_SECONDS):
+    with hold_lock(state / f"{_RECORDS}.lock", _LOCK_SECONDS):
         record = Trusted(read_id(path) or _write_id(path), path)
         records = trusted_directories()
         if record not in records:

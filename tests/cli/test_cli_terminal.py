@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from test_transcripts import HERE, environment
 
-from aiaml_server.files import Lock
+from aiaml_server.files import hold_lock
 from command_line import at, call
 from waiting import wait_until
 
@@ -179,7 +179,7 @@ def test_a_text_outlives_ctrl_c_after_the_editor(home: Path, tmp_path: Path) -> 
     program = script(home, 'echo Roses >> "$1"; echo edited')
     where = {"AIAML_ENABLE_SYNC": "true", "TMPDIR": str(tmp_path)}
     before = (home / "store" / "files" / "20260620_120000_3d4e5f6a.md").read_bytes()
-    with Lock(home / "store" / ".sync.lock").held(1.0):
+    with hold_lock(home / "store" / ".sync.lock", 1.0):
         terminal = Terminal(home, "edit", "3d4e", EDITOR=program, **where)
         terminal.read_until("edited")
         time.sleep(2.0)

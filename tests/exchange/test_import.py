@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from aiaml_server.format.memory import Memory
 from aiaml_server.exchange import Item, export_jsonl, read_source
 from aiaml_server.exchange.folder import import_folder
 from aiaml_server.exchange.items import Skipped
 from aiaml_server.exchange.jsonl import import_jsonl, import_mcp_memory
+from aiaml_server.format.memory import Memory
 from aiaml_server.timestamps import parse_timestamp
 
 NOWHERE = Path("/nowhere")

@@ -10,9 +10,9 @@ from growth import steep
 from patterns import Judge, Use, collected
 
 from aiaml_server.errors import MalformedFile
+from aiaml_server.format.frontmatter import MAX_HEAD
 from aiaml_server.format.memory import parse
 from aiaml_server.format.scorer import score
-from aiaml_server.frontmatter import MAX_HEAD
 
 pytestmark = pytest.mark.slow
 

@@ -11,9 +11,9 @@ import pytest
 
 from aiaml_server.cli import main
 from aiaml_server.errors import AiamlError, InvalidInput, MalformedFile
+from aiaml_server.format.frontmatter import MAX_HEAD
 from aiaml_server.format.memory import MAX_CONTENT, parse
 from aiaml_server.format.scorer import clean, score
-from aiaml_server.frontmatter import MAX_HEAD
 from aiaml_server.storage.store import MAX_FILE, Store
 
 KIB, MIB = 1024, 1024 * 1024

@@ -12,7 +12,7 @@ from aiaml_server.cli.context import opened
 from aiaml_server.cli.filtering import filtered
 from aiaml_server.errors import StoreError
 from aiaml_server.exchange import export_folder, export_jsonl
-from aiaml_server.files import write_atomic
+from aiaml_server.files import replace_atomic
 from aiaml_server.format.filters import Filter
 from aiaml_server.terminal import EXIT_USAGE, Exit, echo_bytes, notify, plural
 
@@ -56,7 +56,7 @@ def export(target: str, force: bool, **options: Any) -> None:
         raise Exit(f"{path} exists; name another, or use --force for a file")
     try:
         if is_file:
-            write_atomic(path, export_jsonl(memories))
+            replace_atomic(path, export_jsonl(memories))
         else:
             export_folder(memories, path)
     except OSError as error:

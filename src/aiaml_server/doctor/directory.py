@@ -11,7 +11,7 @@ from pathlib import Path
 
 from aiaml_server.doctor.context import Context
 from aiaml_server.errors import StoreError
-from aiaml_server.files import Lock, temporary_path, write_atomic
+from aiaml_server.files import hold_lock, replace_atomic, temporary_path
 from aiaml_server.identity import is_trusted_base
 from aiaml_server.toolset import Finding, Fix
 
@@ -59,7 +59,7 @@ def writing(context: Context) -> Iterator[Finding]:
         return
     yield Finding("disk", "ok", "a file was written, synced, read and deleted")
     path = temporary_path(context.base)
-    with Lock(path).held(1.0) as hold:
+    with hold_lock(path, 1.0) as hold:
         is_locked = hold.acquired
     path.unlink(missing_ok=True)
     if not is_locked:
@@ -89,7 +89,7 @@ def _try_writing(directory: Path) -> None:
         OSError: the disk refused, or gave back something else.
     """
     path = temporary_path(directory)
-    write_atomic(path, _TRIAL)
+    replace_atomic(path, _TRIAL)
     try:
         if path.read_bytes() != _TRIAL:
             raise OSError("what was written is not what is read")

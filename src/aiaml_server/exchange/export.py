@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from aiaml_server.exchange.items import digest, is_own_id, without_marks
-from aiaml_server.files import make_directory, write_atomic
+from aiaml_server.files import make_directory, replace_atomic
+from aiaml_server.format.frontmatter import format_scalar
 from aiaml_server.format.memory import Memory, format  # noqa: A004 (the word for it)
-from aiaml_server.frontmatter import format_scalar
 from aiaml_server.rendering import title
 
 _MAX_NAME = 60  # characters of a file's name before the id
@@ -29,7 +29,7 @@ def export_folder(memories: Iterable[Memory], directory: Path) -> None:
     for memory in map(without_marks, memories):
         tags = ", ".join(map(format_scalar, memory.topics))
         text = format(replace(memory, extra=(*memory.extra, f"tags: [{tags}]")))
-        write_atomic(directory / _file_name(memory), text.encode())
+        replace_atomic(directory / _file_name(memory), text.encode())
 
 
 def _file_name(memory: Memory) -> str:

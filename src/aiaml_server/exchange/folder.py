@@ -21,8 +21,8 @@ from aiaml_server.exchange.items import (
 )
 from aiaml_server.exchange.walk import find_notes, place
 from aiaml_server.files import read_regular
+from aiaml_server.format.frontmatter import load_yaml
 from aiaml_server.format.memory import Memory, parsed
-from aiaml_server.frontmatter import load_yaml
 
 MAX_BYTES = 4 << 20
 _TAGS = ("tags", "tag", "topics", "keywords")

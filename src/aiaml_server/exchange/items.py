@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from aiaml_server.errors import MalformedFile
+from aiaml_server.format.frontmatter import format_scalar
 from aiaml_server.format.memory import (
     MAX_TOPIC,
     MAX_TOPICS,
@@ -19,7 +20,6 @@ from aiaml_server.format.memory import (
     format,  # noqa: A004 (the word for it)
     parse,
 )
-from aiaml_server.frontmatter import format_scalar
 
 SOURCE = "imported-from"
 DIGEST = "imported-digest"

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from aiaml_server.errors import InvalidInput, MalformedFile
-from aiaml_server.frontmatter import (
+from aiaml_server.format.frontmatter import (
     MAX_HEAD,
     format_scalar,
     parse_list,

@@ -54,7 +54,7 @@ class Handshake:
         self.handled: set[object] = set()
         with suppress(AiamlError, OSError, ValueError):
             self.path = cache_directory() / f"handshake-{_key(manifests)}.json"
-            if check_own(self.path.parent, directory=True, strict=True):
+            if check_own(self.path.parent, directory=True):
                 self._results = json.loads(read_own(self.path, _MAX_BYTES))
         self.is_cached = bool(self._results)
 

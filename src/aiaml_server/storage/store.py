@@ -14,14 +14,13 @@ from typing import NamedTuple
 
 from aiaml_server.errors import FileChanged, MalformedFile, StoreError
 from aiaml_server.files import (
-    Lock,
+    hold_lock,
     make_directory,
     read_regular,
     remove_stale_temporaries,
     rename_over,
     replace_atomic,
     sync_directory,
-    write_atomic,
     write_temporary,
 )
 from aiaml_server.format.memory import Memory, format, parse
@@ -105,7 +104,7 @@ class Store:
         self.base = base
         self.directory = base / "files"
         self._prefix = f"{self.directory}{os.sep}"
-        self._lock = Lock(base / ".lock")
+        self._lock = base / ".lock"
         self._names = ""  # each behind a "_", in the directory when it bore _names_stamp
         self._names_stamp: Stamp | None = None
         self._added: set[str] = set()  # ids of ours since
@@ -128,7 +127,13 @@ class Store:
         with self._adding("a memory"):
             while self._is_taken(memory.id):
                 memory = memory.with_new_id()
-            write_atomic(self.directory / memory.file_name, format(memory).encode())
+            path = self.directory / memory.file_name
+            try:
+                replace_atomic(path, format(memory).encode())
+            except BaseException:
+                with suppress(OSError):
+                    path.unlink()
+                raise
             self._added.add(memory.id)
         return memory
 
@@ -137,8 +142,8 @@ class Store:
         """Know which ids are taken inside the `with`, and add no memory beside another process."""
         self._make_directories()
         try:
-            with self._lock.held(LOCK_SECONDS) as hold:
-                if not hold.undisturbed or self._names_stamp != self.stamp():
+            with hold_lock(self._lock, LOCK_SECONDS) as hold:
+                if self._names_stamp != self.stamp():
                     names = os.listdir(self.directory)  # noqa: PTH208 (names, not paths)
                     self._names, self._added = "_".join(["", *names]), set()
                     remove_stale_temporaries(self.directory, names, _LEFTOVER_SECONDS)
@@ -214,7 +219,7 @@ class Store:
         self._make_directories()
         path = self.directory / name
         try:
-            with self._lock.held(LOCK_SECONDS):
+            with hold_lock(self._lock, LOCK_SECONDS):
                 if self.present(name) != before:
                     raise FileChanged(name)
                 if after is not None:

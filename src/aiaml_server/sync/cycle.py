@@ -9,7 +9,7 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from aiaml_server.errors import AiamlError, LockTimeout
-from aiaml_server.files import Lock, make_directory
+from aiaml_server.files import hold_lock, make_directory
 from aiaml_server.git import GitFailed
 from aiaml_server.settings import Settings, hide_password
 from aiaml_server.sync import purge
@@ -77,7 +77,7 @@ class Cycle:
         """
         self._lock_seconds = lock_seconds
         make_directory(self._base)
-        with Lock(self._base / LOCK_FILE).held(lock_seconds) as hold:
+        with hold_lock(self._base / LOCK_FILE, lock_seconds) as hold:
             if not (hold.acquired or hold.problem):
                 raise LockTimeout("another process is syncing this directory")
             status = Status.read(self._base)

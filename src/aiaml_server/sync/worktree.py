@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from aiaml_server.errors import MalformedFile, os_reason
 from aiaml_server.files import (
-    Lock,
+    hold_lock,
     make_directory,
     read_regular,
     rename_over,
@@ -268,7 +268,6 @@ def write_files(
     """
     directory = base / "files"
     make_directory(directory)
-    lock = Lock(base / ".lock")
     written: dict[str, FileState | None] = {}
     refused: dict[str, Problem] = {}
     for write in sorted(writes, key=lambda each: (each.expected is not None, each.name is None)):
@@ -280,7 +279,7 @@ def write_files(
                     refused[write.path] = _TOO_LARGE
                     continue
                 draft = write_temporary(path, contents[write.name])
-            with lock.held(_LOCK_SECONDS):
+            with hold_lock(base / ".lock", _LOCK_SECONDS):
                 if not _is_as_expected(path, write.expected):
                     continue
                 if draft:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shop import FACT, make_shop, save, write
 
-from aiaml_server.frontmatter import split
+from aiaml_server.format.frontmatter import split
 from aiaml_server.toolsets.citations import Citation, Memory, MemoryService
 from aiaml_server.toolsets.citations.citing import build_citation
 from aiaml_server.toolsets.citations.errors import DiskError, InvalidCitation, MalformedMemory

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from aiaml_server import toolsets
 from aiaml_server.errors import AiamlError
-from aiaml_server.files import Lock, read_regular
+from aiaml_server.files import hold_lock, read_regular
 from aiaml_server.toolsets.compartments import (
     Busy,
     Compartments,
@@ -448,7 +448,7 @@ def test_a_lock_that_stays_held_is_an_error(path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(file_module, "LOCK_SECONDS", 0.0)
     with Compartments(path) as memory:
         memory.save("session", "x")
-        with Lock(path.with_name("memory.json.lock")).held(0), pytest.raises(Busy):
+        with hold_lock(path.with_name("memory.json.lock"), 0), pytest.raises(Busy):
             memory.save("session", "y")
         assert memory.get("session").total == 1
 

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aiaml_server import toolsets
-from aiaml_server.files import Lock
+from aiaml_server.files import hold_lock
 from aiaml_server.toolsets.sessions import paths
 from aiaml_server.toolsets.sessions.errors import InvalidAgentName
 from aiaml_server.toolsets.sessions.markdown import Document, check_content
@@ -411,7 +411,7 @@ def test_a_lock_that_stays_held_is_an_error(
     """Busy, and nothing is written."""
     monkeypatch.setattr(paths, "LOCK_SECONDS", 0.0)
     before = tree(repo)
-    with Lock(repo / ".git" / "aiaml-sessions" / "aristotle.lock").held(0) as hold:
+    with hold_lock(repo / ".git" / "aiaml-sessions" / "aristotle.lock", 0) as hold:
         assert hold.acquired
         assert error_code(lambda: memory.append_entry("Context", "- x", DAY)) == "Busy"
     assert tree(repo) == before

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from aiaml_server.frontmatter import format_scalar, load_yaml, split
+from aiaml_server.format.frontmatter import format_scalar, load_yaml, split
 from aiaml_server.toolsets.citations.errors import MalformedMemory
 from aiaml_server.toolsets.citations.models import JsonObject
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from aiaml_server.errors import MalformedFile, os_reason
-from aiaml_server.files import Lock, make_directory, read_regular, sync_directory
-from aiaml_server.frontmatter import split
+from aiaml_server.files import hold_lock, make_directory, read_regular, sync_directory
+from aiaml_server.format.frontmatter import split
 from aiaml_server.toolsets.citations import frontmatter
 from aiaml_server.toolsets.citations.config import Config
 from aiaml_server.toolsets.citations.errors import (
@@ -156,7 +156,7 @@ class MemoryStore:
             locks = state_directory() / "locks"
             make_directory(locks)
             make_directory(self.directory, 0o777)  # like any directory of a repository
-            with Lock(locks / f"citations-{digest}").held(_LOCK_SECONDS) as hold:
+            with hold_lock(locks / f"citations-{digest}", _LOCK_SECONDS) as hold:
                 if not hold.acquired:
                     raise Busy(f"another process writes in {self._name}; try again")
                 clear_unfinished(self.directory)

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from aiaml_server.errors import Busy, DiskError, MalformedFile
-from aiaml_server.files import Lock, make_directory, read_regular, replace_atomic
+from aiaml_server.files import hold_lock, make_directory, read_regular, replace_atomic
 from aiaml_server.toolsets.compartments.entry import Entry
 from aiaml_server.toolsets.failures import disk_error
 
@@ -44,7 +44,7 @@ class MemoryFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.notices: list[str] = []
-        self._lock = Lock(path.with_name(f"{path.name}.lock"))
+        self._lock = path.with_name(f"{path.name}.lock")
         self._thread_lock = threading.RLock()
         self._value: dict[str, Any] = {}
         self._sessions: Sessions = {}
@@ -84,7 +84,7 @@ class MemoryFile:
             try:
                 if not self.path.parent.is_dir():
                     make_directory(self.path.parent)
-                with self._lock.held(LOCK_SECONDS) as hold:
+                with hold_lock(self._lock, LOCK_SECONDS) as hold:
                     if hold.problem:
                         raise hold.problem
                     if not hold.acquired:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.exchange.dates import first_date
-from aiaml_server.frontmatter import load_yaml, split
+from aiaml_server.format.frontmatter import load_yaml, split
 from aiaml_server.toolsets.semantic.models import MAX_LINE, MAX_TAGS, iso_to_sql
 
 MAX_RECORD = 4_000  # characters; a longer decision record is split into its sections

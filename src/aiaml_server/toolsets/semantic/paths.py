@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from aiaml_server.errors import UnsafePath
-from aiaml_server.files import check_own, make_own_directory, write_atomic
+from aiaml_server.files import check_own, make_own_directory, replace_atomic
 from aiaml_server.toolsets.semantic.errors import DiskError, InvalidProject
 
 DIRECTORY = ".memory"
@@ -86,7 +86,7 @@ def make_memory_directory(directory: Path, *, ignored_by_git: bool) -> None:
     try:
         make_own_directory(directory)
         if ignored_by_git and not check_own(ignore):
-            write_atomic(ignore, b"*\n")
+            replace_atomic(ignore, b"*\n")
     except UnsafePath as error:
         raise InvalidProject(str(error), _MOVE) from error
     except OSError as error:

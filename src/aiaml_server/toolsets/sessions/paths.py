@@ -14,7 +14,7 @@ from datetime import date, datetime
 from pathlib import Path
 
 from aiaml_server.errors import Busy, DiskError, MalformedFile, NoStateDirectory
-from aiaml_server.files import Lock, make_own_directory, read_regular
+from aiaml_server.files import hold_lock, make_own_directory, read_regular
 from aiaml_server.identity import state_directory
 from aiaml_server.toolsets.failures import disk_error, shorten
 from aiaml_server.toolsets.owners import foreign_owner
@@ -214,7 +214,7 @@ class AgentDirectory:
             Busy: another process held the lock for `LOCK_SECONDS`.
             DiskError: the lock cannot be created.
         """
-        with Lock(self._lock_path()).held(LOCK_SECONDS) as hold:
+        with hold_lock(self._lock_path(), LOCK_SECONDS) as hold:
             if hold.problem:
                 raise DiskError(f"{self.agent}: {hold.problem}") from hold.problem
             if not hold.acquired:

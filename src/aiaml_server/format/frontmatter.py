@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import yaml
 
 MAX_HEAD = 64 * 1024  # characters of a frontmatter; a YAML parser takes half a second for so many
-_DEEPEST = 50  # values in one another
 
 _OPENING = re.compile("\ufeff?---[ \t]*(\r?\n)")
 _CLOSING = re.compile("^---[ \t]*(?:\r?\n|\\Z)", re.MULTILINE)
@@ -68,35 +67,32 @@ def split_entries(head: str) -> list[list[str]]:
     return found
 
 
-def replace_entries(text: str, values: Mapping[str, str | None]) -> str:
+# What continues an entry below its first line: indented text or items, and blank lines before them.
+_CONTINUED = r"(?:(?:\r?\n[ \t]*)*\r?\n(?:[ \t]+[^\s]|-(?=\s))[^\r\n]*)*"
+
+
+def replace_entries(text: str, values: Mapping[str, str]) -> str:
     """Return a text with other entries in its head; every other byte stays.
 
     Args:
         text: the whole text.
-        values: by key, what is to stand behind the colon; None takes the entry out. Blank lines
-            behind an entry stay. One that is not there yet comes last.
+        values: what is to stand behind the colon, by key. A key that is not there yet comes last.
 
     Raises:
         MalformedFile: it has no frontmatter.
     """
-    head, _, line_end = split(text)
-    lines, written, missing, at = head.split("\n"), [], dict(values), 0
-    for entry in split_entries(head):
-        own = lines[at : at + len(entry)]
-        at += len(entry)
-        key = entry[0].partition(":")[0].strip()
-        if key in values:
-            rest = len(own)
-            while rest > 1 and not own[rest - 1].strip():
-                rest -= 1
-            value = values[key]
-            new = [] if value is None else [f"{key}: {value}{chr(13) * own[0].endswith(chr(13))}"]
-            own = [*new, *own[rest:]]
-            missing.pop(key, None)
-        written += own
-    added = (f"{key}: {value}{line_end}" for key, value in missing.items() if value is not None)
+    head, body, line_end = split(text)
     start = text.index(line_end) + len(line_end)
-    return f"{text[:start]}{chr(10).join(written)}{''.join(added)}{text[start + len(head) :]}"
+    closing = text[start + len(head) : len(text) - len(body)]
+    for key, value in values.items():
+        entry = f"{key}: {value}"
+        pattern = re.compile(rf"^{re.escape(key)}[ \t]*:[^\r\n]*{_CONTINUED}", re.MULTILINE)
+        found = pattern.search(head)
+        if found:
+            head = f"{head[: found.start()]}{entry}{head[found.end() :]}"
+        else:
+            head += f"{entry}{line_end}"
+    return f"{text[:start]}{head}{closing}{body}"
 
 
 # --- scalars, written -------------------------------------------------------------------------
@@ -187,24 +183,19 @@ def load_yaml(text: str) -> object:
     import yaml  # noqa: PLC0415 (only files that other programs wrote need it)
 
     try:
-        return yaml.load(text, _bounded_loader())  # noqa: S506 (it makes only text, lists, mappings)
+        return yaml.load(text, _loader())  # noqa: S506 (it makes only text, lists, mappings)
     except (yaml.YAMLError, RecursionError, ValueError, TypeError):
         return None
 
 
 @cache
-def _bounded_loader() -> type[yaml.BaseLoader]:
+def _loader() -> type[yaml.BaseLoader]:
     import yaml  # noqa: PLC0415
 
-    class BoundedLoader(yaml.BaseLoader):
-        depth = 0
-
+    class LoaderWithoutAliases(yaml.BaseLoader):
         def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-            if self.depth == _DEEPEST or self.check_event(yaml.AliasEvent):
-                raise ValueError("nested too deeply, or an alias")
-            self.depth += 1
-            node = super().compose_node(parent, index)
-            self.depth -= 1
-            return node
+            if self.check_event(yaml.AliasEvent):
+                raise ValueError("an alias")
+            return super().compose_node(parent, index)
 
-    return BoundedLoader
+    return LoaderWithoutAliases
