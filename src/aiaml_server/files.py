@@ -62,7 +62,12 @@ def make_directory(path: Path, mode: int = 0o700) -> None:
     if path.parent != path and not path.parent.is_dir():
         make_directory(path.parent, mode)
     path.mkdir(mode, exist_ok=True)  # another process may be faster
-    sync_directory(path.parent)
+    try:
+        sync_directory(path.parent)
+    except OSError:
+        with suppress(OSError):  # so that the next call tries again
+            path.rmdir()
+        raise
 
 
 def make_own_directory(path: Path) -> None:

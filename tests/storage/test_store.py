@@ -59,7 +59,7 @@ MALFORMED = {
     "invalid UTF-8": (GOOD.encode() + b"\xff", f"byte {len(GOOD.encode())} is not UTF-8"),
     "UTF-16": (GOOD.encode("utf-16"), "byte 0 is not UTF-8"),
     "a missing field": (GOOD.replace("user", "usr").encode(), "no field 'user'"),
-    "too large": (GOOD.encode() + b"x" * MAX_FILE, "it is larger than 4 MiB"),
+    "too large": (GOOD.encode() + b"x" * MAX_FILE, "it is larger than 4,194,304 bytes"),
 }
 
 

@@ -23,7 +23,7 @@ def test_a_file_that_is_too_large_is_no_memory(tmp_path: Path) -> None:
     """It is not read, whatever is in it."""
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "a.md").write_bytes(b"x" * (MAX_FILE + KIB))
-    with pytest.raises(MalformedFile, match="larger than 4 MiB"):
+    with pytest.raises(MalformedFile, match="larger than 4,194,304 bytes"):
         Store(tmp_path).read("a.md")
 
 
@@ -54,7 +54,7 @@ def compartments(place: Path) -> object:
 @pytest.mark.parametrize(
     ("name", "size", "read", "limit"),
     [
-        ("entries.json", 5 * MIB, compartments, "larger than 5 MiB"),
+        ("entries.json", 5 * MIB, compartments, "larger than 5,242,880 bytes"),
     ],
 )
 def test_a_file_of_a_toolset_that_is_too_large_is_named(
