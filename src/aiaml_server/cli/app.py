@@ -26,7 +26,6 @@ from aiaml_server.terminal import (
     echo,
     notify,
     terminal_width,
-    wrap,
 )
 
 SECTIONS = {
@@ -171,5 +170,5 @@ def _report(name: str, error: BaseException) -> int:
         if os.environ.get("AIAML_LOG_LEVEL") == "DEBUG":
             notify("".join(format_exception(error)).rstrip())
         text = f"this is a bug ({type(error).__name__}: {error}). {_BUG}"
-    notify(wrap(f"{name}: {text}", 2, err=True))
+    notify(f"{name}: {text}")
     return code

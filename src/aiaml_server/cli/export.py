@@ -44,7 +44,7 @@ def export(target: str, force: bool, **options: Any) -> None:
         memories = [memory for _, memory in wanted.among(bank.newest())][::-1]
         own = bank.base.resolve()
     if target == "-":
-        echo_bytes([export_jsonl(memories)])
+        echo_bytes(export_jsonl(memories))
         return
     path = Path(target).resolve()
     is_file = path.suffix.lower() == ".jsonl"

@@ -29,11 +29,9 @@ from aiaml_server.terminal import (
     bold,
     echo,
     echo_json,
-    join_words,
     json_option,
     notify,
     plural,
-    prompt,
     show_status,
     wrap,
 )
@@ -207,14 +205,14 @@ def sync(on_deleted: str, address: str | None, ids: tuple[str, ...]) -> int:
     code = _exit_code(found)
     done = [f"{n:,} {what.replace('_', ' ')}" for what, n in asdict(counts).items() if n]
     if done or not code:
-        echo(f"{join_words(done) or 'Nothing new'}.")
+        echo(f"{', '.join(done) or 'Nothing new'}.")
     if counts.deleted and on_deleted == "delete":
         echo(f"Undo: aiaml restore --since {start}")
     return code
 
 
 def _set_up(setting: Settings, address: str) -> None:
-    address = address or prompt("Address of an empty private git repository")
+    address = address or click.prompt("Address of an empty private git repository", err=True)
     before = remote_in_use(setting)
     with _reporting(f"asking {hide_password(address)}"):
         number = setup_remote(setting.base, address)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from aiaml_server.format.invisible import marked, marked_line
+from aiaml_server.format.invisible import inert, marked, marked_line
 
 
 class LogFormatter(logging.Formatter):
@@ -16,4 +16,4 @@ class LogFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line and the traceback."""
-        return marked(super().format(record))
+        return inert(marked(super().format(record)))
