@@ -1,4 +1,4 @@
-"""The verbs of one memory directory, and what runs beside them while a server is open."""
+"""The memories of one directory, with their index and their history in git."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from aiaml_server.errors import (
@@ -16,16 +17,15 @@ from aiaml_server.errors import (
     MalformedFile,
     NotCommitted,
 )
-from aiaml_server.format.memory import SHORTEST_ID, Memory, parse, parsed
-from aiaml_server.format.scorer import MAX_HITS
+from aiaml_server.format.memory import SHORTEST_ID, Memory, format, parse
 from aiaml_server.settings import Settings
-from aiaml_server.storage.store import MAX_FILE, Stamp, Store
+from aiaml_server.storage.store import MAX_FILE, Store
 from aiaml_server.sync import Problem, Syncer, sync_once
 
 if TYPE_CHECKING:
     from aiaml_server.format.filters import Filter
-    from aiaml_server.format.scorer import Found, Hit
-    from aiaml_server.index import Answer, Counts, Index, Question
+    from aiaml_server.format.scorer import Hit
+    from aiaml_server.index import Index
     from aiaml_server.sync.history import History
 
 log = logging.getLogger(__name__)
@@ -37,15 +37,10 @@ REPLACES = re.compile(r"\bReplaces ([0-9a-z]{8})\b")
 PATIENCE_SECONDS = 10.0  # for another process that synchronises, before something is changed
 
 
-class MemoryBank:
-    """All memories of one base directory.
+class MemoryBank(Store):
+    """A store that keeps an index of its files, and commits them to git.
 
     Every method is safe to call from any thread; of a bank that is not `lasting`, from one.
-
-    Attributes:
-        base: that directory.
-        directory: where the memories' files are, in it.
-        sync: what keeps it in git.
     """
 
     def __init__(
@@ -63,26 +58,21 @@ class MemoryBank:
                 commits what was changed when it is closed.
             report: called with a sentence when git could not commit.
         """
+        super().__init__(settings.base)
         self._settings = settings
         self._lasting = lasting
         self._report = report
-        self._store = Store(settings.base)
-        self.base = self._store.base
-        self.directory = self._store.directory
-        self._made: Index | None = None
-        self._changed = threading.Event()  # set when there is something for the index
-        self._ended = threading.Event()
-        self.sync = Syncer(settings)
+        self._is_changed = False
+        self._syncer = Syncer(settings)
         if lasting:
-            self._index  # noqa: B018 (threads share them: made before there are any)
+            self.index  # noqa: B018 (threads share it: made before there are any)
 
-    @property
-    def _index(self) -> Index:
-        if not self._made:
-            from aiaml_server.index import Index  # noqa: PLC0415 (a tenth of the start of a verb without it)
+    @cached_property
+    def index(self) -> Index:
+        """The index of the files, which answers questions."""
+        from aiaml_server.index import Index  # noqa: PLC0415 (a tenth of a command's start)
 
-            self._made = Index(self._store, background=self._lasting)
-        return self._made
+        return Index(self, background=self._lasting)
 
     @contextmanager
     def opened(self) -> Iterator[MemoryBank]:
@@ -91,30 +81,26 @@ class MemoryBank:
         It ends within 1.5 s.
         """
         threading.Thread(target=self._prepare_index, name="index", daemon=True).start()
-        self.sync.start()
+        self._syncer.start()
         try:
             yield self
         finally:
-            self._ended.set()
-            self._changed.set()
-            self.sync.close()
+            self._syncer.close()
             self.close()
 
     def close(self) -> None:
         """Close the index; the bank answers no more."""
-        if self._made:
-            self._made.close()
-        if self._changed.is_set() and not self._lasting:
+        if "index" in vars(self):
+            self.index.close()
+        if self._is_changed and not self._lasting:
             self.commit(seconds=0)
 
     def _prepare_index(self) -> None:
         """Bring the index up to date before the first question."""
         try:
-            self._index.think([])
-        except AiamlError as error:  # whoever asks gets the same error
+            self.index.think([])
+        except Exception as error:  # noqa: BLE001 (whoever asks gets the same error)
             log.info("The index is not up to date: %s", error)
-        except Exception:
-            log.exception("The index could not be brought up to date; the next question will")
 
     def remember(self, agent: str, user: str, topics: Sequence[str], content: str) -> Memory:
         """Store a memory; on return it is whole and durable on disk.
@@ -131,8 +117,7 @@ class MemoryBank:
             return ""
         from aiaml_server.format.secrets import find_secret  # noqa: PLC0415 (for what agents store)
 
-        text = "\n".join((memory.agent, memory.user, *memory.topics, memory.content))
-        secret = find_secret(text)
+        secret = find_secret(format(memory))
         return secret.kind if secret else ""
 
     def think(self, keywords: Iterable[str]) -> list[Hit]:
@@ -141,28 +126,7 @@ class MemoryBank:
         Raises:
             StoreError: the directory cannot be read.
         """
-        return self._index.think(keywords)
-
-    def search(
-        self, keywords: Iterable[str], wanted: Filter | None = None, part: slice = slice(MAX_HITS)
-    ) -> Found:
-        """Return a part of the hits among the memories that are meant, and their number.
-
-        Raises:
-            InvalidInput: the keywords are too many, or too long.
-            StoreError: the directory cannot be read.
-        """
-        return self._index.search_keywords(keywords, wanted, part)
-
-    def ask(
-        self, question: Question, wanted: Filter | None = None, part: slice = slice(MAX_HITS)
-    ) -> Answer:
-        """Return what answers a question in a person's words; `index.ranking` defines the order.
-
-        Raises:
-            StoreError: the directory cannot be read.
-        """
-        return self._index.search(question, wanted, part)
+        return self.index.think(keywords)
 
     def recall(self, memory_ids: Iterable[str]) -> dict[str, list[Memory]]:
         """Return for each id, in the given order and once, every memory that carries it.
@@ -174,7 +138,7 @@ class MemoryBank:
             StoreError: the directory cannot be read.
         """
         wanted = list(dict.fromkeys(memory_ids))
-        found = self._index.files(set(wanted)) if wanted else {}
+        found = self.index.files(set(wanted)) if wanted else {}
         return {each: [memory for _, memory in found.get(each, [])] for each in wanted}
 
     def add(self, memory: Memory) -> Memory:
@@ -183,8 +147,8 @@ class MemoryBank:
         Raises:
             StoreError: the disk refused; nothing was left behind.
         """
-        added = self._store.add(memory)
-        self._tell()
+        added = super().add(memory)
+        self._wake()
         return added
 
     def add_all(self, memories: Iterable[Memory], stored: Callable[[Memory], object]) -> None:
@@ -194,9 +158,19 @@ class MemoryBank:
             StoreError: the disk refused; nothing was left behind but what `stored` was given.
         """
         try:
-            self._store.add_all(memories, stored)
+            super().add_all(memories, stored)
         finally:
-            self._tell()
+            self._wake()
+
+    def replace(self, name: str, before: str | None, after: str | None) -> None:
+        """Change the text of the file `name`; None stands for no file.
+
+        Raises:
+            FileChanged: it does not hold `before`; nothing was changed.
+            StoreError: the disk refused; nothing was changed, or it is not known to be durable.
+        """
+        super().replace(name, before, after)
+        self._wake()
 
     def edit(self, name: str, before: str, after: str) -> bool:
         """Give the file `name`, which holds the text `before`, the text `after`.
@@ -208,7 +182,7 @@ class MemoryBank:
 
         Raises:
             MalformedFile: `after` is no memory, or one with another id.
-            ChangedMeanwhile: the file does not hold `before`.
+            FileChanged: the file does not hold `before`.
             StoreError: the disk refused. In each case the file is as it was.
         """
         if parse(after).id != (old := parse(before).id):
@@ -216,7 +190,7 @@ class MemoryBank:
         if len(after.encode()) > MAX_FILE:
             raise MalformedFile([f"it is larger than {MAX_FILE // 1024 // 1024} MiB"])
         held_back = self.commit()
-        self._replace(name, before, after)
+        self.replace(name, before, after)
         return held_back is not None and name not in held_back
 
     def forget(self, texts: Mapping[str, str]) -> set[str] | None:
@@ -226,48 +200,32 @@ class MemoryBank:
             The names of those that git's history keeps; None where git did not take what was new.
 
         Raises:
-            ChangedMeanwhile: a file does not hold its text; it and those after it are as they were.
+            FileChanged: a file does not hold its text; it and those after it are as they were.
             StoreError: the disk refused; likewise.
         """
         from aiaml_server.sync.replica import confirm_deletions  # noqa: PLC0415 (loads slowly)
 
         held_back = self.commit()
         for name, before in texts.items():
-            self._replace(name, before, None)
+            self.replace(name, before, None)
             confirm_deletions(self.base, [name])
         return None if held_back is None else set(texts) - set(held_back)
 
-    def erase(
-        self, names: Iterable[str], shared: Collection[str], ids: Collection[str]
-    ) -> list[str]:
-        """Take out what else there is here of memories that are forgotten everywhere.
+    def erase(self, names: Iterable[str]) -> None:
+        """Delete the files of memories that are forgotten everywhere, also from the index.
 
-        Args:
-            names: their files, of which git may lack a version, such as one with a secret.
-            shared: those of them that may hold another memory by now, which stays.
-            ids: the memories.
-
-        Returns:
-            The files of them that are left, because they cannot be read.
+        A file that cannot be read is left.
 
         Raises:
-            ChangedMeanwhile: a file changed meanwhile.
+            FileChanged: a file changed meanwhile.
             StoreError: the disk refused.
         """
-        texts, left = {}, []
+        texts = {}
         for name in names:
-            try:
-                text = self.text(name) if self.stamp(name) else None
-            except MalformedFile:
-                if name not in shared:
-                    left.append(name)
-                continue
-            memory = parsed(text)
-            if text is not None and (name not in shared or (memory and memory.id in ids)):
-                texts[name] = text
+            with suppress(MalformedFile, FileNotFoundError):
+                texts[name] = self.text(name)
         self.forget(texts)
-        self._index.think([])  # it holds what it has read, until it looks again
-        return left
+        self.index.think([])  # it holds what it has read, until it looks again
 
     def restore(
         self, name: str, before: str | None, text: str, history: Collection[str] = ()
@@ -275,19 +233,15 @@ class MemoryBank:
         """Give the file `name`, which holds `before`, a text of its `history`, as git has that.
 
         Raises:
-            NotInGit: git has not got what it holds, which would be lost.
-            ChangedMeanwhile: it does not hold `before`.
+            NotCommitted: git has not got what it holds, which would be lost.
+            FileChanged: it does not hold `before`.
             StoreError: the disk refused. In each case the file is as it was.
         """
         if before is not None and before not in history:
             why = (self.commit() or {}).get(name)
             off = "" if self._settings.sync else "sync is off"
             raise NotCommitted(name, why.sentence if why else off)
-        self._replace(name, before, text)
-
-    def _replace(self, name: str, before: str | None, after: str | None) -> None:
-        self._store.replace(name, before, after)
-        self._tell()
+        self.replace(name, before, text)
 
     def commit(self, *, seconds: float = PATIENCE_SECONDS) -> dict[str, Problem] | None:
         """Commit what is new on this computer; a failure is reported, not raised.
@@ -328,55 +282,10 @@ class MemoryBank:
         self.commit(seconds=seconds)
         return History(self.base)
 
-    def _tell(self) -> None:
+    def _wake(self) -> None:
         """Let the background work know that a file was written or deleted."""
-        self._changed.set()
-        self.sync.wake()
-
-    # --- what is there ------------------------------------------------------------------------
-
-    def names(self) -> list[str]:
-        """Return the names of all files that may hold a memory.
-
-        Raises:
-            StoreError: the directory cannot be read.
-        """
-        return self._store.names()
-
-    def text(self, name: str) -> str:
-        """Return the text of the file `name`, as it stands.
-
-        Raises:
-            FileNotFoundError: there is no such file.
-            MalformedFile: it is no text, or no file that could be a memory.
-            StoreError: no file can be opened now.
-        """
-        return self._store.text(name)
-
-    def stamp(self, name: str) -> Stamp | None:
-        """Return what changes when the file `name` does, or for "" the directory, unread.
-
-        None where there is none.
-
-        Raises:
-            StoreError: the directory cannot be read.
-        """
-        return self._store.stamp(name)
-
-    def read(self, names: Iterable[str]) -> Iterator[tuple[str, Memory]]:
-        """Return the memories of files with their names; each is read when its turn comes.
-
-        A damaged file is skipped, and logged once.
-        """
-        return self._store.scan(names)
-
-    def dated(self, wanted: Filter | None = None) -> list[tuple[int | None, str]]:
-        """Return the time and the file's name of every matching memory, newest first.
-
-        Raises:
-            StoreError: the directory cannot be read.
-        """
-        return self._index.dated(wanted)
+        self._is_changed = True
+        self._syncer.wake()
 
     def newest(self, wanted: Filter | None = None) -> Iterator[tuple[str, Memory]]:
         """Return every memory that is meant with its file's name, newest first.
@@ -384,27 +293,23 @@ class MemoryBank:
         Raises:
             StoreError: the directory cannot be read.
         """
-        return self.read(name for _, name in self.dated(wanted))
-
-    def counts(self, wanted: Filter, question: Question | None = None) -> Counts:
-        """Count what a filter lets through, and what a question finds.
-
-        Raises:
-            StoreError: the directory cannot be read.
-        """
-        return self._index.counts(wanted, question)
+        return self.scan(name for _, name in self.index.dated(wanted))
 
     def find(self, memory_id: str) -> list[tuple[str, Memory]]:
         """Return every memory that carries an id, with its file's name, newest first.
 
-        The first `SHORTEST_ID` characters are enough if no other id begins with them. If nothing is
-        found, the id is tried in lower case.
+        The first `SHORTEST_ID` characters are enough if no other id begins with them.
 
         Raises:
             InvalidInput: several ids begin so.
             StoreError: the directory cannot be read.
         """
-        return self._find(memory_id) or self._find(memory_id.lower())
+        ids = self.index.ids(memory_id) if len(memory_id) >= SHORTEST_ID else []
+        if memory_id in ids or not ids:
+            ids = [memory_id]
+        if len(ids) > 1:
+            raise InvalidInput("id", f"{memory_id} is the beginning of {', '.join(ids[:5])}")
+        return self.index.files(ids).get(ids[0], [])
 
     def similar(self, memory: Memory, count: int = 3) -> list[tuple[str, Memory]]:
         """Return the memories that say nearly the same as one, the most similar first.
@@ -417,9 +322,9 @@ class MemoryBank:
         words = dict.fromkeys(re.findall(r"\w+", memory.content[:_COMPARED_CHARACTERS]))
         if not words:
             return []
-        answer = self.ask(Question.parse(words), part=slice(count + 1))
+        answer = self.index.search(Question.parse(words), part=slice(count + 1))
         near = [hit for hit in answer.found.hits if answer.share(hit) >= _SIMILAR_SHARE]
-        found = self.read(hit.file_name for hit in near)
+        found = self.scan(hit.file_name for hit in near)
         return [(name, each) for name, each in found if each.id != memory.id][:count]
 
     def replaced(self) -> list[tuple[str, Memory, str]]:
@@ -430,18 +335,11 @@ class MemoryBank:
         Raises:
             StoreError: the directory cannot be read.
         """
-        hits = self.search(["replaces"], part=slice(_MAX_REPLACING)).hits
+        hits = self.index.search_keywords(["replaces"], part=slice(_MAX_REPLACING)).hits
         found: dict[str, tuple[str, Memory, str]] = {}
-        for _, newer in self.read(hit.file_name for hit in hits):
+        for _, newer in self.scan(hit.file_name for hit in hits):
             for memory_id in REPLACES.findall(newer.content):
                 for name, older in self.find(memory_id):
                     if older.id != newer.id and older.timestamp <= newer.timestamp:
                         found.setdefault(name, (name, older, newer.id))
         return list(found.values())
-
-    def _find(self, memory_id: str) -> list[tuple[str, Memory]]:
-        if len(memory_id) >= SHORTEST_ID and memory_id not in (ids := self._index.ids(memory_id)):
-            if len(ids) > 1:
-                raise InvalidInput("id", f"{memory_id} is the beginning of {', '.join(ids[:5])}")
-            memory_id = ids[0] if ids else memory_id
-        return self._index.files([memory_id]).get(memory_id, [])

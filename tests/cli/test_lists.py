@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 from aiaml_server.rendering import title
-from aiaml_server.terminal import display_width
 from command_line import at, call
 
 LONG = "First **words** of a note.\n\n" + "more of it\n" * 200 + "\tallergic to 東京\n"
@@ -41,7 +41,7 @@ def test_rows_fit_the_terminal_and_pipes_get_all(tmp_path: Path) -> None:
         for words in (["list"], ["search", "claude", "東京"], ["forget", "topic:家", "--dry-run"]):
             done = call({**env, "FORCE_TTY": "1", "COLUMNS": str(width)}, *words)
             lines = [line for line in done.stdout.splitlines() if "would be" not in line]
-            assert lines and all(display_width(line) <= max(width, 40) for line in lines), lines
+            assert lines and all(cell_len(line) <= max(width, 40) for line in lines), lines
             assert all(line == line.rstrip() for line in lines)
     piped = call({**env, "COLUMNS": "40"}, "list").stdout.splitlines()
     assert [line.count("\t") for line in piped] == [5, 5]

@@ -80,7 +80,7 @@ def test_a_malformed_file_is_skipped_named_once_and_left_alone(
 
     plant(bank, "new", data + b" ").replace(path)  # changed and still bad: named again
     os.utime(path, (1, 1))
-    assert [name for name, _ in bank.read(bank.names())] == ["good.md"]
+    assert [name for name, _ in bank.scan(bank.names())] == ["good.md"]
     assert len(caplog.records) == 2
 
 

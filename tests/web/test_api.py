@@ -224,11 +224,11 @@ def test_a_search_finds_what_the_command_finds(page: Page) -> None:
         found = page.search(question)
         wanted, rest = Filter().with_fields(question.replace('"', "").split())
         if not rest:
-            names = [name for _, name in page.bank.dated(wanted)]
+            names = [name for _, name in page.bank.index.dated(wanted)]
         elif '"' in question:
             names = [DOG]
         else:
-            answer = page.bank.ask(Question.parse(rest), wanted)
+            answer = page.bank.index.search(Question.parse(rest), wanted)
             names = [hit.file_name for hit in answer.found.hits]
         assert [memory["file"] for memory in found["memories"]] == names, question
         assert (found["total"], found["next"], found["all"]) == (len(names), None, 5)

@@ -148,7 +148,7 @@ def _forget_everywhere(ids: Sequence[str], *, yes: bool, dry_run: bool) -> None:
         if not yes:
             confirm("Forget this everywhere, for good?")
         status, _ = sync_once(setting, forget=plan.sums, lock_seconds=_LOCK_SECONDS)
-        bank.erase([path.removeprefix("files/") for path in plan.paths], [], whole_ids)
+        bank.erase([path.removeprefix("files/") for path in plan.paths])
     if status.problem:
         raise Exit(f"the remote still has them: {status.problem.sentence}")
     echo(f"Forgot {takes} everywhere. This cannot be undone.")

@@ -63,8 +63,8 @@ def list_(words: Sequence[str], limit: int, json: bool, **options: Any) -> None:
     if rest:
         raise InvalidInput(rest[0], "is not a filter; `aiaml search` looks for words")
     with opened() as bank:
-        names = [name for _, name in bank.dated(wanted)]
-        memories = list(bank.read(names[:limit]))
+        names = [name for _, name in bank.index.dated(wanted)]
+        memories = list(bank.scan(names[:limit]))
         if not memories:
             notify(why_nothing(bank, wanted))
     if json:
@@ -171,11 +171,11 @@ def search(words: Sequence[str], limit: int, as_agent: bool, json: bool, **optio
     answer: Answer | None = None
     with opened() as bank:
         if as_agent:
-            found = bank.search(keywords, wanted, part)
+            found = bank.index.search_keywords(keywords, wanted, part)
         else:
-            answer = bank.ask(Question.parse(rest), wanted, part)
+            answer = bank.index.search(Question.parse(rest), wanted, part)
             found = answer.found
-        memories = dict(bank.read(hit.file_name for hit in found.hits))
+        memories = dict(bank.scan(hit.file_name for hit in found.hits))
     hits = [(hit, memories[hit.file_name]) for hit in found.hits if hit.file_name in memories]
     if json:
         echo_json([_hit_fields(hit, memory) for hit, memory in hits])

@@ -41,7 +41,7 @@ def stats(json: bool, **options: Any) -> None:
     """
     wanted = Filter.of(**options)
     with opened() as bank:
-        counts = bank.counts(wanted)
+        counts = bank.index.counts(wanted)
         if not counts.matching:
             notify(why_nothing(bank, wanted))
     tables = {

@@ -126,7 +126,7 @@ def _exit_code(found: Status) -> int:
 
 def _count() -> int:
     with opened() as bank:
-        return bank.counts(Filter()).matching
+        return bank.index.counts(Filter()).matching
 
 
 def _fields(setting: Settings, found: Status) -> dict[str, Any]:

@@ -106,7 +106,7 @@ def _rarest_words(bank: MemoryBank, content: str) -> list[str]:
     words = re.findall(r"\w{2,40}", content.lower())[:_WORDS_COMPARED]
     if find_secret(content) or common(language_of(words)).issuperset(words):
         raise Exit(_NO_TOPIC, EXIT_USAGE)
-    answer = bank.ask(Question.parse(words), part=slice(1))  # common words are left out
+    answer = bank.index.search(Question.parse(words), part=slice(1))  # common words are left out
     rarest = sorted(answer.words, key=lambda word: (-round(word.rarity, 6), -len(word.text)))
     return [word.text for word in rarest[:2]]
 

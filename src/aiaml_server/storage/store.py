@@ -213,7 +213,7 @@ class Store:
         """Change the text of the file `name`; None stands for no file. It is durable on return.
 
         Raises:
-            ChangedMeanwhile: it does not hold `before`; nothing was changed.
+            FileChanged: it does not hold `before`; nothing was changed.
             StoreError: the disk refused; nothing was changed, or it is not known to be durable.
         """
         self._make_directories()
@@ -245,19 +245,6 @@ class Store:
                 return []
             raise StoreError("read", self.directory, error) from error
         return [name for name in names if self.may_hold(name)]
-
-    def check(self) -> None:
-        """Look whether the directory can be listed.
-
-        Raises:
-            StoreError: there is something, but it cannot be listed.
-        """
-        try:
-            os.scandir(self.directory).close()
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise StoreError("read", self.directory, error) from error
 
     @staticmethod
     def may_hold(name: str) -> bool:

@@ -71,7 +71,7 @@ class Api:
         settings = self._settings
         status = current_status(settings)
         warnings = sync_warnings(status)
-        if malformed := self._bank.counts(Filter()).malformed:
+        if malformed := self._bank.index.counts(Filter()).malformed:
             warnings.append(
                 f"Files that are not readable memories: {malformed}. See `aiaml doctor`."
             )
@@ -94,21 +94,21 @@ class Api:
         part = slice(start, start + PAGE_SIZE)
         found: set[str] = set()
         if question:
-            answer = self._bank.ask(question, wanted, part)
+            answer = self._bank.index.search(question, wanted, part)
             total = answer.found.total
             names = [row.file_name for row in answer.found.hits]
             found = set(question.phrases).union(*[word.forms for word in answer.words])
         else:
-            dated = self._bank.dated(wanted)
+            dated = self._bank.index.dated(wanted)
             total = len(dated)
             names = [name for _, name in dated[part]]
         result = {
-            "memories": [hit(name, memory, found) for name, memory in self._bank.read(names)],
+            "memories": [hit(name, memory, found) for name, memory in self._bank.scan(names)],
             "total": total,
             "next": part.stop if part.stop < total else None,
         }
         if not start:
-            counts = self._bank.counts(wanted, question)
+            counts = self._bank.index.counts(wanted, question)
             result |= {
                 "all": counts.total,
                 "topics": counts.topics[:MAX_TOPICS],
