@@ -239,8 +239,11 @@ class MemoryBank(Store):
         """
         if before is not None and before not in history:
             why = (self.commit() or {}).get(name)
-            off = "" if self._settings.sync else "sync is off"
-            raise NotCommitted(name, why.sentence if why else off)
+            because = why.sentence if why else "sync is off, or git failed"
+            raise NotCommitted(
+                f"the current version of files/{name} would be lost: it is not in git ({because})."
+                " Commit it or move the file away, and try again"
+            )
         self.replace(name, before, text)
 
     def commit(self, *, seconds: float = PATIENCE_SECONDS) -> dict[str, Problem] | None:

@@ -2,17 +2,17 @@
 
     AiamlError
     ├── InvalidInput        a caller gave a wrong value: `field`, `reason`
-    │   └── InvalidArguments  several are wrong: `reasons`
+    │   └── InvalidArguments  several are wrong
     ├── InvalidSetting      an environment variable is wrong: `variable`, `reason`
     ├── MalformedFile       a file does not have the format that is expected: `problems`
     │   └── TooLarge
-    ├── FileChanged         a file changed after it was read: `name`
-    ├── NotCommitted        the current version of a file is not in git yet: `name`, `reason`
+    ├── FileChanged         a file changed after it was read
+    ├── NotCommitted        the current version of a file is not in git yet
     ├── GitMissing          git is not installed
     ├── LockTimeout         another process is syncing the directory
-    ├── UnsafePath          a path of ours is a link, a pipe or another user's file: `path`, `what`
+    ├── UnsafePath          a path of ours is a link, a pipe or another user's file
     ├── NoStateDirectory    this user has no directory for state or caches: `reason`
-    ├── StoreError          the disk refused an operation: `path`, `cause`
+    ├── StoreError          the disk refused an operation: `cause`
     └── ToolError           a toolset refused a call; the class's name is the error code
         ├── NotFound
         ├── Busy
@@ -64,19 +64,13 @@ class InvalidInput(AiamlError):  # noqa: N818 (the words a reader looks for)
 
 
 class InvalidArguments(InvalidInput):
-    """Arguments are missing or have the wrong type.
-
-    Attributes:
-        reasons: what would be right, by parameter.
-    """
+    """Arguments are missing or have the wrong type."""
 
     def __init__(self, reasons: Mapping[str, str]) -> None:
+        """Make the error from what would be right, by parameter."""
         field, reason = next(iter(reasons.items()))
         super().__init__(field, reason)
-        self.reasons = dict(reasons)
-
-    def __str__(self) -> str:
-        return "; ".join(f"{field}: {reason}" for field, reason in self.reasons.items())
+        self.args = ("; ".join(f"{field}: {reason}" for field, reason in reasons.items()),)
 
 
 class InvalidSetting(AiamlError):  # noqa: N818
@@ -110,33 +104,14 @@ class TooLarge(MalformedFile):
 
 
 class FileChanged(AiamlError):  # noqa: N818
-    """A file changed after it was read. Read it again and retry.
-
-    Attributes:
-        name: the file's name.
-    """
+    """A file changed after it was read. Read it again and retry."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name} was changed by somebody else meanwhile; it is left as it is")
-        self.name = name
 
 
 class NotCommitted(AiamlError):  # noqa: N818
-    """Replacing a file would lose its current version, which is not in git.
-
-    Attributes:
-        name: the file's name.
-        reason: why git does not have it; empty if unknown.
-    """
-
-    def __init__(self, name: str, reason: str = "") -> None:
-        because = f", because {reason}" if reason else ""
-        super().__init__(
-            f"the current version of files/{name} would be lost: it is not in git{because}."
-            " Commit it or move the file away, and try again"
-        )
-        self.name = name
-        self.reason = reason
+    """Replacing a file would lose its current version, which is not in git."""
 
 
 class GitMissing(AiamlError):  # noqa: N818
@@ -152,23 +127,14 @@ class UnsafePath(AiamlError, OSError):  # noqa: N818
 
     Following a link, a pipe or another user's file could change or read something elsewhere, or
     wait for ever.
-
-    Attributes:
-        path: the path.
-        what: what it is, such as "a symbolic link".
-        remedy: what to do about it.
     """
 
-    def __init__(
-        self, path: str | os.PathLike[str], what: str, remedy: str = "move it away"
-    ) -> None:
-        super().__init__(errno.EINVAL, f"it is {what}; {remedy}", os.fspath(path))
-        self.path = path
-        self.what = what
-        self.remedy = remedy
+    def __init__(self, path: str | os.PathLike[str], what: str) -> None:
+        super().__init__(errno.EINVAL, f"it is {what}; move it away", os.fspath(path))
+        self._sentence = f"{os.fspath(path)} is {what}; move it away"
 
     def __str__(self) -> str:
-        return f"{os.fspath(self.path)} is {self.what}; {self.remedy}"
+        return self._sentence
 
 
 class NoStateDirectory(AiamlError, OSError):  # noqa: N818
@@ -190,30 +156,12 @@ class StoreError(AiamlError):
     """The disk refused an operation, which was undone.
 
     Attributes:
-        path: the file or directory.
         cause: the system's error.
     """
 
     def __init__(self, doing: str, path: str | os.PathLike[str], cause: OSError) -> None:
-        reason = _REASONS.get(cause.errno or 0) or os_reason(cause)
-        super().__init__(f"cannot {doing} {os.fspath(path)}: {reason}")
-        self.path = path
+        super().__init__(f"cannot {doing} {os.fspath(path)}: {os_reason(cause)}")
         self.cause = cause
-
-
-_REASONS = {
-    errno.ENOSPC: "the disk is full",
-    errno.EDQUOT: "the disk quota is used up",
-    errno.EFBIG: "the system does not allow a file of this size",
-    errno.EROFS: "the disk is read-only",
-    errno.EACCES: "permission denied",
-    errno.EPERM: "the system does not permit it",
-    errno.ENOTDIR: "part of the path is a file, not a directory",
-    errno.EEXIST: "it exists and is not a directory",
-    errno.EIO: "the disk reported an input/output error",
-    errno.EMFILE: "this process has too many files open",
-    errno.ENFILE: "the system has too many files open",
-}
 
 
 def os_reason(error: OSError) -> str:

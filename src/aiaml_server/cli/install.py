@@ -253,8 +253,6 @@ def _variables(
     if directory:
         variables[MEMORY_DIR] = directory
     settings = Settings.from_environ(variables)
-    if settings.remote_error:
-        raise settings.remote_error
     if MEMORY_DIR in variables and not is_project:
         variables[MEMORY_DIR] = str(settings.base)
     toolsets.chosen(served, variables)

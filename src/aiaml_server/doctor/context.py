@@ -47,8 +47,6 @@ class Context:
                 if error.variable not in usable:  # the default cannot be used either
                     break
                 del usable[error.variable]
-        if self.settings and self.settings.remote_error:
-            self.wrong["AIAML_GITHUB_REMOTE"] = self.settings.remote_error
         if "AIAML_MEMORY_DIR" in self.wrong:
             self.settings = None
 

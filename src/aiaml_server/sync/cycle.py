@@ -82,8 +82,7 @@ class Cycle:
                 raise LockTimeout("another process is syncing this directory")
             status = Status.read(self._base)
             before, skipped_before = status.problem, status.skipped
-            wrong_address = None if local else self._settings.remote_error
-            address = "" if self._settings.remote_error else remote_in_use(self._settings)
+            address = remote_in_use(self._settings)
             status.remote = hide_password(address)
             remote = "" if local else address
             try:
@@ -92,8 +91,6 @@ class Cycle:
                 has_orders = bool(on_deleted or purge_sums)
                 if has_orders or not self._is_idle(status, remote, fetch_interval):
                     self._run(status, remote, on_deleted, purge_sums)
-                if wrong_address:
-                    raise wrong_address
             except LockTimeout:
                 raise
             except (AiamlError, OSError) as error:

@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 from urllib.parse import unquote
 
-from aiaml_server.errors import AiamlError, InvalidSetting
+from aiaml_server.errors import AiamlError
 from aiaml_server.files import check_own, read_own, replace_atomic
 from aiaml_server.git import Git, GitFailed
 from aiaml_server.identity import is_trusted
-from aiaml_server.settings import Settings, remote_problem
+from aiaml_server.settings import Settings, parse_remote
 from aiaml_server.sync.merge import is_memory_path
 from aiaml_server.sync.purge import PURGE_FILE
 from aiaml_server.sync.repository import FETCHED, MAIN, ORIGIN, Repository, locate, open_repository
@@ -205,8 +205,7 @@ def setup_remote(base: Path, address: str) -> int:
         InvalidSetting: the address cannot be used.
         SyncError: it cannot be reached, or it holds something other than memories.
     """
-    if reason := remote_problem(address):
-        raise InvalidSetting("the remote's address", reason)
+    address = parse_remote("the remote's address", address)
     repository = open_repository(base, create=True)
     before = configured_address(repository.directory)
     login_before = repository.read_note(LOGIN)
