@@ -1,8 +1,7 @@
 """The one way to the terminal, for all commands.
 
-Whatever a person sees leaves through `out`, `note` and their kin here, which show control and
-invisible characters instead of sending them, and commands to CI (`safe`). No other module prints,
-styles or logs to the terminal by itself; `tests/test_cli_output.py` looks.
+Whatever a person sees is printed by the functions of this module. They show control and invisible
+characters, and commands to CI, instead of sending them (`safe`).
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ def notify(text: str) -> None:
 
 
 def show_status(text: str = "") -> None:
-    """Show on the terminal what is done now; the next text goes over it, the empty one wipes it."""
+    """Show a transient status line on a terminal. Empty text clears it."""
     if sys.stderr.isatty():
         click.echo(f"\r\x1b[K{safe(dim(text))}\r" if text else "\r\x1b[K", sys.stderr, nl=False)
 

@@ -8,7 +8,6 @@ import select
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -53,6 +52,18 @@ class Terminal:
             return text in self.seen
 
         wait_until(is_seen, seconds)
+
+    def wait_until_it_sleeps(self) -> None:
+        """Wait until the program waits, as it does for a key."""
+        wait_until(lambda: self._ask("ps", "-o", "stat=", "-p", str(self.pid)).startswith("S"))
+
+    def children(self) -> str:
+        """Return the processes that the program has started and that still run."""
+        return self._ask("pgrep", "-P", str(self.pid))
+
+    @staticmethod
+    def _ask(*words: str) -> str:
+        return subprocess.run(words, capture_output=True, text=True, check=False).stdout
 
     def type(self, text: str) -> None:
         """Press keys."""
@@ -101,7 +112,7 @@ def test_forgetting_asks_and_obeys(home: Path, answer: str, code: int, left: int
     terminal = Terminal(home, "forget", "3d4e")
     terminal.read_until("Forget 1 memory? [y/N]: ")
     assert "Max is allergic" in terminal.seen
-    time.sleep(0.5)  # readline misses a signal that comes just before it waits
+    terminal.wait_until_it_sleeps()  # readline misses a signal that comes just before it waits
     terminal.type(answer)
     assert terminal.code() == code
     assert "Traceback" not in terminal.seen
@@ -182,7 +193,7 @@ def test_a_text_outlives_ctrl_c_after_the_editor(home: Path, tmp_path: Path) -> 
     with hold_lock(home / "store" / ".sync.lock", 1.0):
         terminal = Terminal(home, "edit", "3d4e", EDITOR=program, **where)
         terminal.read_until("edited")
-        time.sleep(2.0)
+        wait_until(lambda: not terminal.children())
         terminal.type("\x03")
         assert terminal.code() == 130, terminal.seen
     (kept,) = tmp_path.glob("aiaml-*/*.md")

