@@ -6,7 +6,6 @@ Only the standard library is used for what `memory.format` writes; YAML is impor
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -65,34 +64,6 @@ def split_entries(head: str) -> list[list[str]]:
         else:
             found[-1].append(line)
     return found
-
-
-# What continues an entry below its first line: indented text or items, and blank lines before them.
-_CONTINUED = r"(?:(?:\r?\n[ \t]*)*\r?\n(?:[ \t]+[^\s]|-(?=\s))[^\r\n]*)*"
-
-
-def replace_entries(text: str, values: Mapping[str, str]) -> str:
-    """Return a text with other entries in its head; every other byte stays.
-
-    Args:
-        text: the whole text.
-        values: what is to stand behind the colon, by key. A key that is not there yet comes last.
-
-    Raises:
-        MalformedFile: it has no frontmatter.
-    """
-    head, body, line_end = split(text)
-    start = text.index(line_end) + len(line_end)
-    closing = text[start + len(head) : len(text) - len(body)]
-    for key, value in values.items():
-        entry = f"{key}: {value}"
-        pattern = re.compile(rf"^{re.escape(key)}[ \t]*:[^\r\n]*{_CONTINUED}", re.MULTILINE)
-        found = pattern.search(head)
-        if found:
-            head = f"{head[: found.start()]}{entry}{head[found.end() :]}"
-        else:
-            head += f"{entry}{line_end}"
-    return f"{text[:start]}{head}{closing}{body}"
 
 
 # --- scalars, written -------------------------------------------------------------------------
