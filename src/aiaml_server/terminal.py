@@ -1,7 +1,7 @@
-"""The one way to the terminal, for all commands.
+"""Print to the terminal, for all commands.
 
-Whatever a person sees is printed by the functions of this module. They show control and invisible
-characters, and commands to CI, instead of sending them (`safe`).
+Whatever a person sees is printed by `echo`, `notify` and the other functions here. They show
+control characters, invisible characters and commands to CI instead of sending them (`safe`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Item = TypeVar("Item")
 
 
 class Exit(AiamlError):  # noqa: N818 (it need not be an error)
-    """The command ends here.
+    """The command ends with this sentence and exit code.
 
     Attributes:
         code: the exit code.
@@ -65,18 +65,18 @@ def echo(text: str = "") -> None:
 
 
 def notify(text: str) -> None:
-    """Tell the person something that is not the answer: on stderr, so that pipes stay clean."""
+    """Print a message to stderr, so that only the answer goes into a pipe."""
     click.echo(safe(text), sys.stderr)
 
 
 def show_status(text: str = "") -> None:
-    """Show a transient status line on a terminal. Empty text clears it."""
+    """Show a transient status line on stderr. Empty text clears it."""
     if sys.stderr.isatty():
         click.echo(f"\r\x1b[K{safe(dim(text))}\r" if text else "\r\x1b[K", sys.stderr, nl=False)
 
 
 def echo_json(value: Any) -> None:
-    """Print one JSON document, in which nothing is invisible: such characters are escaped."""
+    """Print one JSON document. Invisible characters are escaped."""
     is_utf8 = sys.stdout.encoding.lower() in ("utf-8", "utf8")
     text = json.dumps(value, ensure_ascii=not is_utf8, indent=2)
     text = _INVISIBLE.sub(lambda found: json.dumps(found[0])[1:-1], text)
@@ -84,7 +84,7 @@ def echo_json(value: Any) -> None:
 
 
 def echo_bytes(data: bytes) -> None:
-    """Print a text in UTF-8 byte for byte; on a terminal, as it is safe to show it."""
+    """Print a UTF-8 text byte for byte; on a terminal, print it with `safe`."""
     if sys.stdout.isatty():
         click.echo(safe(data.decode("utf-8", "replace")), sys.stdout, nl=False)
     else:
@@ -92,19 +92,19 @@ def echo_bytes(data: bytes) -> None:
 
 
 def confirm(question: str) -> None:
-    """Ask on the terminal; without one nobody can answer.
+    """Ask a yes-or-no question on the terminal.
 
     Raises:
-        Exit: the answer is no, or there is nobody to ask.
+        Exit: the answer is no, or there is no terminal.
     """
     if not sys.stdin.isatty():
-        raise Exit("there is no terminal to ask on; `--yes` says yes", EXIT_USAGE)
+        raise Exit("there is no terminal to ask on; confirm with --yes", EXIT_USAGE)
     if not click.confirm(safe(question), err=True):
         raise Exit("nothing was changed")
 
 
 def progress(items: Sequence[Item], doing: str) -> Iterator[Item]:
-    """Return the items one by one, with a progress bar on a terminal if there are many."""
+    """Yield the items. If there are many, show a progress bar on a terminal."""
     hidden = len(items) < _MANY or not sys.stderr.isatty()
     with click.progressbar(items, label=safe(doing), file=sys.stderr, hidden=hidden) as shown:
         yield from shown
@@ -130,7 +130,7 @@ def configure_streams() -> None:
 
 
 def echo_paged(lines: Iterable[str]) -> None:
-    """Print an answer, through the person's pager if it does not fit on the terminal."""
+    """Print an answer, with a pager if it does not fit on the terminal."""
     if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
         for line in lines:
             echo(line)
@@ -144,29 +144,29 @@ def echo_paged(lines: Iterable[str]) -> None:
 
 
 def bold(text: str) -> str:
-    """Return text that stands out on a terminal."""
+    """Return text in bold."""
     return styled(text, "bold")
 
 
 def dim(text: str) -> str:
-    """Return text that stands back on a terminal."""
+    """Return dimmed text."""
     return styled(text, "dim")
 
 
 def styled(text: str, style: str | None) -> str:
-    """Return text in a colour or another style of `_STYLES`; None is its own."""
+    """Return text in a style of `_STYLES`; None changes nothing."""
     return f"{_KEY}{_STYLES[style]}m{text}{_KEY}0m" if style else text
 
 
 def unstyled(text: str) -> str:
-    """Return the text alone."""
+    """Return the text without styles."""
     return _STYLE.sub("", text)
 
 
 def safe(text: str) -> str:
-    """Show control and invisible characters instead of obeying them: anyone may have written them.
+    """Return text with control and invisible characters as code points.
 
-    Ends of lines, tabs and our own styles stay. Nor is there anything that CI obeys (`inert`).
+    Line feeds, tabs and our own styles stay. Commands to CI are made inert as well (`inert`).
     """
     pieces = _STYLE.split(text)
     pieces[::2] = map(marked, pieces[::2])
@@ -186,7 +186,7 @@ _INVISIBLE = re.compile(f"[{INVISIBLE}]")
 
 
 def truncate(text: str, most: int) -> str:
-    """Return the first words of a text on one line, at most `most` columns of them, `marked`."""
+    """Return the beginning of a text on one line of at most `most` columns, `marked`."""
     line = " ".join(marked(text[: 4 * most]).split())
     if cell_len(line) <= most:
         return line
@@ -194,7 +194,7 @@ def truncate(text: str, most: int) -> str:
 
 
 def wrap(text: str, hang: int = 0) -> str:
-    """Break lines between words where the terminal would break them anywhere.
+    """Break lines between words at the width of the terminal.
 
     Elsewhere, in a pipe or a file, the text stays as it is: a line is one, to be searched.
 
@@ -219,12 +219,12 @@ def _wrap_line(line: str, hang: int) -> str:
 
 
 def is_terminal() -> bool:
-    """Say whether rows are for a person to read: on a terminal, or where FORCE_TTY is set."""
+    """Return whether output is for a person: stdout is a terminal, or FORCE_TTY is set."""
     return bool(os.environ.get("FORCE_TTY")) or sys.stdout.isatty()
 
 
 def terminal_width() -> int:
-    """Return the columns there are: `COLUMNS`, the terminal's, or 80."""
+    """Return the width in columns: `COLUMNS`, that of the terminal, or 80."""
     return max(shutil.get_terminal_size().columns, 40)
 
 
