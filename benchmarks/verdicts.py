@@ -21,10 +21,15 @@ from pathlib import Path
 from time import process_time
 from typing import NamedTuple
 
-from aiaml_server.toolsets.citations import CheckedCitation, Citation
+from aiaml_server.toolsets.citations import Citation
 from aiaml_server.toolsets.citations.citing import build_citation
 from aiaml_server.toolsets.citations.sources import SourceTree
-from aiaml_server.toolsets.citations.verify import AMBIGUOUS, REFORMATTED, check_citation
+from aiaml_server.toolsets.citations.verify import (
+    AMBIGUOUS,
+    REFORMATTED,
+    CheckedCitation,
+    check_citation,
+)
 
 VERSIONS = {
     "click": ("7.0", "7.1.2", "8.0.4", "8.1.3", "8.1.8"),

@@ -59,9 +59,8 @@ def test_words_are_compared_as_stems() -> None:
 def test_words_and_meaning_are_merged() -> None:
     """The mean of both; the same text only once; without an index the words alone."""
     ranked = [(MEMORIES[0], 0.8), (MEMORIES[1], 0.4)]
-    known = {memory.id: memory for memory in MEMORIES}
-    assert merge(ranked, [], known) == ranked
-    merged = merge(ranked, [("mem-1", 0.9), ("mem-2", 0.1), ("mem-gone", 1.0)], known)
+    assert merge(ranked, [], MEMORIES) == ranked
+    merged = merge(ranked, [("mem-1", 0.9), ("mem-2", 0.1), ("mem-gone", 1.0)], MEMORIES)
     assert [(memory.id, round(score, 2)) for memory, score in merged] == [
         ("mem-1", 0.65), ("mem-0", 0.4), ("mem-2", 0.05)
     ]  # fmt: skip

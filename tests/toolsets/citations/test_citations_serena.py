@@ -37,7 +37,6 @@ def test_memories_are_imported(shop: Path) -> None:
     assert [(link.type, link.target) for link in memory.links] == [
         ("references", "mem-topic.other")
     ]
-    assert b"\nsource: .serena/memories/topic/prices.md\n" in data.replace(b'"', b"")
     assert memories.store.get("mem-topic.other").subject == "no heading"
     assert len(memories.store.get("mem-long").subject) < 80
     assert results["topic/prices.md"] == "mem-topic.prices"

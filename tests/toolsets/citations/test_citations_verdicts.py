@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from shop import commit, write
 
-from aiaml_server.toolsets.citations import CheckedCitation, Citation
+from aiaml_server.toolsets.citations import Citation
 from aiaml_server.toolsets.citations.citing import build_citation
+from aiaml_server.toolsets.citations.errors import InvalidCitation
 from aiaml_server.toolsets.citations.sources import SourceTree
-from aiaml_server.toolsets.citations.verify import check_citations
+from aiaml_server.toolsets.citations.verify import CheckedCitation, check_citations
 from machine import git
 
 FILE = """\
@@ -222,17 +223,14 @@ def test_what_is_not_checked_out_is_unseen(tmp_path: Path) -> None:
         strict=True,
     ):
         assert part in entry.note
-    with pytest.raises(Exception, match="Git LFS pointer"):
+    with pytest.raises(InvalidCitation, match="Git LFS pointer"):
         cite(clone, "doc/prices.csv", 2)
 
 
-def test_a_name_in_another_unicode_form_is_the_same_file(tmp_path: Path) -> None:
-    """No suggestion that looks like what was given: the file is cited as it is called."""
-    composed, decomposed = "caf\u00e9.py", "cafe\u0301.py"
+def test_a_name_in_another_unicode_form_is_told_apart(tmp_path: Path) -> None:
+    """The suggestion shows code points, because it looks the same as what was given."""
     git(tmp_path, "init", "--quiet")
-    write(tmp_path, decomposed, FILE)
+    write(tmp_path, "cafe\u0301.py", FILE)
     commit(tmp_path)
-    (citation,) = cite(tmp_path, composed, 3)
-    assert citation.path == decomposed and citation.snippet == "DEBUG = True"
-    (found,) = check(tmp_path, [citation])
-    assert found.verdict == "ok"
+    with pytest.raises(InvalidCitation, match=r"did you mean 'cafe\\u0301\.py'"):
+        cite(tmp_path, "caf\u00e9.py", 3)

@@ -13,22 +13,17 @@ from aiaml_server.toolset import Manifest, lazy_attributes
 from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 if TYPE_CHECKING:
-    from aiaml_server.toolsets.citations.errors import ToolError
-    from aiaml_server.toolsets.citations.index import MemoryIndex, NullIndex
+    from aiaml_server.toolsets.citations.index import MemoryIndex
     from aiaml_server.toolsets.citations.models import Citation, Link, Memory
     from aiaml_server.toolsets.citations.service import MemoryService
-    from aiaml_server.toolsets.citations.verify import CheckedCitation
 
 __all__ = [
     "MANIFEST",
-    "CheckedCitation",
     "Citation",
     "Link",
     "Memory",
     "MemoryIndex",
     "MemoryService",
-    "NullIndex",
-    "ToolError",
 ]
 
 MANIFEST = Manifest(
@@ -74,13 +69,10 @@ MANIFEST = Manifest(
 __getattr__ = lazy_attributes(
     __name__,
     {
-        "CheckedCitation": "verify",
         "Citation": "models",
         "Link": "models",
         "Memory": "models",
         "MemoryIndex": "index",
         "MemoryService": "service",
-        "NullIndex": "index",
-        "ToolError": "errors",
     },
 )

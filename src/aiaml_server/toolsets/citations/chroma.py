@@ -16,7 +16,7 @@ from typing import Any
 from aiaml_server.files import make_directory
 from aiaml_server.identity import state_directory
 from aiaml_server.toolsets.citations.errors import Unavailable
-from aiaml_server.toolsets.citations.index import MemoryIndex, text_digest
+from aiaml_server.toolsets.citations.index import Likeness, MemoryIndex, text_digest
 from aiaml_server.toolsets.citations.models import Memory
 
 Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
@@ -60,12 +60,12 @@ class ChromaIndex(MemoryIndex):
         held = self._open().get(include=["metadatas"])
         return {key: m["digest"] for key, m in zip(held["ids"], held["metadatas"], strict=True)}
 
-    def search(self, query: str, limit: int) -> Sequence[tuple[str, float]]:
+    def search(self, query: str, limit: int) -> Likeness:
         """Return ids with a likeness from 0 to 1, best first."""
         found = self._open().query(
             query_embeddings=self._vectors(query), n_results=limit, include=["distances"]
         )
-        likeness = [min(max(1 - distance, 0.0), 1.0) for distance in found["distances"][0]]
+        likeness = [max(1 - distance, 0.0) for distance in found["distances"][0]]
         return list(zip(found["ids"][0], likeness, strict=True))
 
     def _open(self) -> Any:

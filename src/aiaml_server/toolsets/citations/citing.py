@@ -10,7 +10,7 @@ from textwrap import dedent
 from aiaml_server.toolsets.citations.errors import InvalidCitation
 from aiaml_server.toolsets.citations.models import Citation
 from aiaml_server.toolsets.citations.sources import MISSING, SourceFile, SourceTree, Unreadable
-from aiaml_server.toolsets.citations.verify import snippet_lines
+from aiaml_server.toolsets.citations.verify import find_part, snippet_lines
 
 _MAX_SNIPPET = 4000  # characters
 _LINES = re.compile(r"(.+)[:#]L?([0-9]{1,9})(?:-L?([0-9]{1,9}))?")
@@ -31,7 +31,7 @@ def build_citation(given: Citation, tree: SourceTree, cwd: str = "") -> tuple[Ci
     path, first, last = given.path, given.line, given.line
     if first is None and (found := _LINES.fullmatch(path)):
         path, first, last = found[1], int(found[2]), int(found[3] or found[2])
-    path = tree.spelled(relative_path(path, tree.root, cwd))
+    path = relative_path(path, tree.root, cwd)
     try:
         if reason := tree.why_hidden(path):
             warning = f"{path}: {reason}, so none of its text is kept or verified"
@@ -39,9 +39,9 @@ def build_citation(given: Citation, tree: SourceTree, cwd: str = "") -> tuple[Ci
         file = tree.get(path)
     except Unreadable as error:
         near = tree.suggest(path) if error.verdict == MISSING else ""
-        hint = f"; did you mean {near}?" if near else ""
+        hint = f"; did you mean {near!a}?" if near else ""
         raise InvalidCitation(f"citations: {path}: {error}{hint}") from None
-    if any("\0" in line for line in file.lines[:200]):
+    if "\0" in file.text:
         raise InvalidCitation(f"citations: {path} is not a text file")
     warning = ""
     if wanted := snippet_lines(given.snippet):
@@ -73,8 +73,7 @@ def relative_path(path: str, root: str | os.PathLike[str], cwd: str = "") -> str
 def _find_snippet(wanted: list[str], near: int, file: SourceFile) -> tuple[int, int]:
     """Return on which line a snippet begins, the nearest to a line, and how many it has."""
     found = file.find(wanted)
-    part = " ".join(wanted)
-    lines = found or [n for n, line in enumerate(file.normalized, 1) if part in line]
+    lines = found or find_part(file, " ".join(wanted))
     if not lines:
         closest = file.closest_line(wanted[0])
         hint = f"; the closest line is {closest}" if closest else ""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -16,13 +16,13 @@ from aiaml_server.toolsets.citations import MANIFEST, graph
 from aiaml_server.toolsets.citations.citing import relative_path
 from aiaml_server.toolsets.citations.errors import NotFound, ToolError
 from aiaml_server.toolsets.citations.import_serena import import_serena
-from aiaml_server.toolsets.citations.models import Citation, JsonObject, Link
+from aiaml_server.toolsets.citations.models import Citation, Link
 from aiaml_server.toolsets.citations.service import MemoryService, Verification
 from aiaml_server.toolsets.citations.store import MAX_BYTES
 from aiaml_server.toolsets.citations.verify import OK, CheckedCitation
 from aiaml_server.toolsets.failures import annotation
 
-DONE, NEGATIVE, FAILED, INTERRUPTED = 0, 1, 2, 130
+DONE, NEGATIVE, FAILED = 0, 1, 2
 """Exit codes: done or valid; stale or nothing found; something could not be done or read."""
 
 
@@ -54,10 +54,6 @@ def main(words: Sequence[str] | None = None, prog: str = "citations") -> int:
         settings = MANIFEST.read_settings(os.environ)
         output: Output = given.run(given, MemoryService.from_settings(settings, given.repo))
         _print(output, as_json=given.json)
-    except SystemExit as exit_:  # argparse has printed help or a usage error
-        return int(exit_.code or DONE)
-    except (KeyboardInterrupt, BrokenPipeError):
-        return INTERRUPTED
     except (ToolError, OSError) as error:
         sys.stderr.write(f"{inert(marked_line(f'{prog}: {error}'))}\n")
         return NEGATIVE if isinstance(error, NotFound) else FAILED
@@ -77,19 +73,17 @@ def _print(output: Output, *, as_json: bool) -> None:
     sys.stdout.flush()
 
 
-def search(given: argparse.Namespace, memories: MemoryService) -> Output:
+def search(given: Namespace, memories: MemoryService) -> Output:
     """Find memories by words or a question, best first. Exit codes: 0 found, 1 nothing."""
     paths = [relative_path(path, memories.root, os.curdir) for path in given.path or ()]
     hits, notes = memories.search(
         " ".join(given.words), given.limit, given.verify, given.tag, paths
     )
     lines = [marked_line("{id}  {subject}  ({score:.2f})".format(**hit)) for hit in hits]
-    if not hits:
-        return Output(hits, lines, [*notes, "no memory was found"], NEGATIVE)
-    return Output(hits, lines, notes)
+    return Output(hits, lines, notes, DONE if hits else NEGATIVE)
 
 
-def save(given: argparse.Namespace, memories: MemoryService) -> Output:
+def save(given: Namespace, memories: MemoryService) -> Output:
     """Save a memory, or update the one with --id, which keeps what is not given."""
     content = given.content
     if content == "-" or (content is None and given.id is None):
@@ -102,18 +96,18 @@ def save(given: argparse.Namespace, memories: MemoryService) -> Output:
     return Output(saved, [f"saved {saved['path']}"], saved["warnings"])
 
 
-def get(given: argparse.Namespace, memories: MemoryService) -> Output:
+def get(given: Namespace, memories: MemoryService) -> Output:
     """Show a memory."""
     return Output(memories.get(given.id), [memories.store.read_text(given.id).rstrip()])
 
 
-def list_memories(given: argparse.Namespace, memories: MemoryService) -> Output:
+def list_memories(given: Namespace, memories: MemoryService) -> Output:
     """List the memories. Files that cannot be read are named."""
     found, notes = memories.list_memories(given.tag)
     return Output(found, [marked_line("{id}  {subject}".format(**each)) for each in found], notes)
 
 
-def verify(given: argparse.Namespace, memories: MemoryService) -> Output:
+def verify(given: Namespace, memories: MemoryService) -> Output:
     """Check that the cited lines are still there. Exit codes: 0 valid, 1 stale, 2 not all read.
 
     With FILE, only memories that cite these files, or are these files.
@@ -146,8 +140,8 @@ def report(
     """
     for result in results:
         for entry in result.checked:
-            level = "error" if entry.is_stale else "notice" if entry.is_valid else "warning"
             if entry.verdict != OK:
+                level = "error" if entry.is_stale else "notice" if entry.is_valid else "warning"
                 yield level, result.path, _describe(entry, result.memory.fact)
         if result.problem:
             yield "error", result.path, result.problem
@@ -156,36 +150,38 @@ def report(
 
 
 def _describe(entry: CheckedCitation, fact: str) -> str:
-    today = " or ".join(f"{path}:{line}" for path, line in entry.places[:5])
-    parts = [f"{entry.citation} {entry.verdict}", today and f"today {today}", entry.note]
+    parts = [f"{entry.citation} {entry.verdict}"]
+    parts += [f"today {path}:{line}" for path, line in entry.places[:5]]
+    if entry.note:
+        parts.append(entry.note)
     if entry.is_stale:
-        parts += [f"was: {entry.citation.snippet or '(no text)'}", f"the memory says: {fact}"]
-    return ", ".join(filter(None, parts))
+        parts += [f"was: {entry.citation.snippet}", f"the memory says: {fact}"]
+    return ", ".join(parts)
 
 
-def show_graph(given: argparse.Namespace, memories: MemoryService) -> Output:
+def show_graph(given: Namespace, memories: MemoryService) -> Output:
     """Show what a memory's links lead to. Without ID, list where to begin."""
     if not given.id:
         return Output(graph.find_roots(memories.store.scan().memories))
-    return Output(memories.traverse(given.id, given.depth, order=given.order))
+    return Output(memories.traverse(given.id, given.depth))
 
 
-def delete(given: argparse.Namespace, memories: MemoryService) -> Output:
+def delete(given: Namespace, memories: MemoryService) -> Output:
     """Delete a memory's file. Git keeps what was committed."""
     return Output(memories.delete(given.id))
 
 
-def sync_index(given: argparse.Namespace, memories: MemoryService) -> Output:  # noqa: ARG001
+def sync_index(given: Namespace, memories: MemoryService) -> Output:  # noqa: ARG001
     """Bring the index for search by meaning up to date."""
     return Output(memories.sync_index())
 
 
-def serena(given: argparse.Namespace, memories: MemoryService) -> Output:
+def serena(given: Namespace, memories: MemoryService) -> Output:
     """Import Serena's memories. The originals stay; a second run changes nothing."""
     return Output(import_serena(memories, given.directory))
 
 
-def skill(given: argparse.Namespace, memories: MemoryService) -> Output:  # noqa: ARG001
+def skill(given: Namespace, memories: MemoryService) -> Output:  # noqa: ARG001
     """Print a skill for Claude Code: when to search, save, cite and verify."""
     text = files(__package__).joinpath("SKILL.md").read_text("utf-8")
     return Output(text, [text])
@@ -193,13 +189,12 @@ def skill(given: argparse.Namespace, memories: MemoryService) -> Output:  # noqa
 
 # --- the parser -----------------------------------------------------------------------------------
 
-_Command = Callable[[argparse.Namespace, MemoryService], Output]
-_FLAG: JsonObject = {"action": "store_true"}
-_MANY: JsonObject = {"action": "append"}
-_MAYBE: JsonObject = {"nargs": "?"}
-_ANY: JsonObject = {"nargs": "*"}
+_FLAG = {"action": "store_true"}
+_MANY = {"action": "append"}
+_MAYBE = {"nargs": "?"}
+_ANY = {"nargs": "*"}
 # Each command, and its arguments: name, help, and what else argparse needs.
-_COMMANDS: dict[str, tuple[_Command, list[tuple[str, str, JsonObject]]]] = {
+_COMMANDS: Any = {
     "search": (
         search,
         [
@@ -236,7 +231,6 @@ _COMMANDS: dict[str, tuple[_Command, list[tuple[str, str, JsonObject]]]] = {
         [
             ("id", "where to begin", _MAYBE),
             ("--depth", "the largest distance", {"type": int, "default": 3}),
-            ("--order", "bfs or dfs", {"choices": ("bfs", "dfs"), "default": "bfs"}),
         ],
     ),
     "delete": (delete, [("id", "the memory's id", {})]),
@@ -246,15 +240,15 @@ _COMMANDS: dict[str, tuple[_Command, list[tuple[str, str, JsonObject]]]] = {
 }
 
 
-def _build_parser(prog: str) -> argparse.ArgumentParser:
+def _build_parser(prog: str) -> ArgumentParser:
     text = "Memories of a code base that cite its lines, and know when they are stale."
-    parser = argparse.ArgumentParser(prog, description=text)
+    parser = ArgumentParser(prog, description=text)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, (run, arguments) in _COMMANDS.items():
         command = commands.add_parser(name, help=run.__doc__, description=run.__doc__)
         command.set_defaults(run=run)
         for argument, help_text, options in arguments:
             command.add_argument(argument, help=help_text, **options)
-        command.add_argument("--json", help="print JSON", **_FLAG)
+        command.add_argument("--json", help="print JSON", action="store_true")
         command.add_argument("--repo", help="the repository; else the one around this directory")
     return parser

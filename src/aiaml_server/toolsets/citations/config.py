@@ -22,33 +22,33 @@ _MAX_BYTES = 64 * 1024
 
 @dataclass(frozen=True)
 class Config:
-    """The settings of one repository.
+    """The settings of one repository, each by the last part of its key.
 
     Attributes:
         directory: where the memories are, relative to the repository's top.
-        extension: the extension of memory files.
-        limit: the number of search results if the caller gives none.
+        file_extension: the extension of memory files.
+        default_limit: the number of search results if the caller gives none.
         min_keyword_length: the shortest word that a search compares, in characters.
-        index: the search index: null for none, `chroma` or `forgetful`.
-        chroma_directory: the name that Chroma's files are kept by.
-        chroma_collection: the name of the Chroma collection.
-        forgetful_endpoint: the address of the Forgetful server.
-        verify_on_retrieval: whether search and get verify what they return.
-        stale_days: days after which a memory that was not verified is overdue.
-        max_depth: the depth limit of graph traversals.
+        type: the search index: null for none, `chroma` or `forgetful`.
+        persist_dir: the name that Chroma's files are kept by.
+        collection: the name of the Chroma collection.
+        endpoint: the address of the Forgetful server.
+        on_retrieval: whether `memory_get` verifies what it returns.
+        stale_threshold_days: days after which a memory that was not verified is overdue.
+        max_traversal_depth: the depth limit of graph traversals.
     """
 
     directory: str = DEFAULT_DIRECTORY
-    extension: str = ".md"
-    limit: int = 10
+    file_extension: str = ".md"
+    default_limit: int = 10
     min_keyword_length: int = 3
-    index: str = "null"
-    chroma_directory: str = ".chroma"
-    chroma_collection: str = "memories"
-    forgetful_endpoint: str = "http://localhost:8020"
-    verify_on_retrieval: bool = False
-    stale_days: int = 30
-    max_depth: int = 5
+    type: str = "null"
+    persist_dir: str = ".chroma"
+    collection: str = "memories"
+    endpoint: str = "http://localhost:8020"
+    on_retrieval: bool = False
+    stale_threshold_days: int = 30
+    max_traversal_depth: int = 5
 
 
 # Programs run what hidden directories hold, such as .github/workflows, so they are refused.
@@ -56,31 +56,26 @@ _FOLDER = r"[^\\:*?\"<>|\x00-\x1f./ ][^\\:*?\"<>|\x00-\x1f/]*"
 _DIRECTORY = rf"{_FOLDER}(?:/{_FOLDER})*"
 _NUMBER = r"[1-9][0-9]{0,3}|10000"
 _SWITCH = {"true": True, "false": False}
-# Each key with the field of `Config`, the pattern of its values, and the pattern in words.
+_COUNT = (_NUMBER, "a whole number from 1 to 10000")
+# Each key with the pattern of its values, and the pattern in words.
 _KEYS = {
-    "storage.directory": ("directory", _DIRECTORY, "a directory in the repository, not hidden"),
-    "storage.file_extension": ("extension", r"\.md|\.markdown", ".md or .markdown"),
-    "search.default_limit": ("limit", _NUMBER, "a whole number from 1 to 10000"),
-    "search.min_keyword_length": ("min_keyword_length", _NUMBER, "a whole number from 1"),
-    "index.type": ("index", "null|chroma|forgetful", "null, chroma or forgetful"),
-    "index.chroma.persist_dir": (
-        "chroma_directory",
-        r"[^\x00]+",
-        "the name of a directory",
-    ),
+    "storage.directory": (_DIRECTORY, "a directory in the repository, not hidden"),
+    "storage.file_extension": (r"\.md|\.markdown", ".md or .markdown"),
+    "search.default_limit": _COUNT,
+    "search.min_keyword_length": _COUNT,
+    "index.type": ("null|chroma|forgetful", "null, chroma or forgetful"),
+    "index.chroma.persist_dir": (r"[^\x00]+", "the name of a directory"),
     "index.chroma.collection": (
-        "chroma_collection",
         "[A-Za-z0-9][A-Za-z0-9._-]{1,510}[A-Za-z0-9]",
         "a name of 3 or more letters",
     ),
     "index.forgetful.endpoint": (
-        "forgetful_endpoint",
         r"https?://(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?/?",
         "an address on this machine, such as http://localhost:8020",
     ),
-    "verification.on_retrieval": ("verify_on_retrieval", "true|false", "true or false"),
-    "verification.stale_threshold_days": ("stale_days", _NUMBER, "a whole number from 1"),
-    "graph.max_traversal_depth": ("max_depth", f"0|{_NUMBER}", "a whole number from 0"),
+    "verification.on_retrieval": ("true|false", "true or false"),
+    "verification.stale_threshold_days": _COUNT,
+    "graph.max_traversal_depth": (f"0|{_NUMBER}", "a whole number from 0"),
 }
 
 
@@ -116,10 +111,12 @@ def parse_config(text: str) -> Config:
             if not value:  # an empty section
                 continue
             raise ValueError(f"{key[:200]} is not a known key; there are {', '.join(_KEYS)}")
-        field, pattern, rule = _KEYS[key]
+        pattern, rule = _KEYS[key]
         if not isinstance(value, str) or not re.fullmatch(pattern, value):
             raise ValueError(f"{key} must be {rule}")
-        settings[field] = _SWITCH.get(value, int(value) if value.isdigit() else value)
+        settings[key.rpartition(".")[2]] = _SWITCH.get(
+            value, int(value) if value.isdigit() else value
+        )
     return Config(**settings)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aiaml_server.toolsets.citations.errors import Unavailable
-from aiaml_server.toolsets.citations.index import MemoryIndex, text_digest
+from aiaml_server.toolsets.citations.index import Likeness, MemoryIndex, text_digest
 from aiaml_server.toolsets.citations.models import JsonObject, Memory
 
 
@@ -55,7 +55,7 @@ class ForgetfulIndex(MemoryIndex):
         """Return the digest of each memory that the server holds, by id."""
         return {each["source_files"][0]: each["encoding_version"] for each in self._entries()}
 
-    def search(self, query: str, limit: int) -> Sequence[tuple[str, float]]:
+    def search(self, query: str, limit: int) -> Likeness:
         """Return ids with a likeness from 0 to 1, best first."""
         context = "memories of this code base"
         answer = self._call("query_memory", query=query, query_context=context, k=limit)
@@ -69,12 +69,10 @@ class ForgetfulIndex(MemoryIndex):
     def _entries(self) -> list[JsonObject]:
         """Return the memories of this repository that the server holds."""
         entries: list[JsonObject] = []
-        while not len(entries) % 100:
-            arguments = {"limit": 100, "offset": len(entries), "tags": [self._tag]}
-            page = self._call("get_recent_memories", **arguments)["memories"]
-            if not page:
-                break
+        arguments = {"limit": 100, "offset": 0, "tags": [self._tag]}
+        while page := self._call("get_recent_memories", **arguments)["memories"]:
             entries += page
+            arguments["offset"] = len(entries)
         return entries
 
     def _call(self, tool: str, **arguments: Any) -> Any:

@@ -40,7 +40,7 @@ def parse(head: str) -> JsonObject:
         MalformedMemory: it is not a YAML map, or has aliases.
     """
     if found := _UNREADABLE.search(head):
-        raise MalformedMemory(f"the frontmatter has the character U+{ord(found[0]):04X}")
+        raise MalformedMemory(f"the frontmatter has the character {found[0]!a}")
     fields: object = parse_canonical(head)
     if fields is None:
         try:
@@ -75,7 +75,7 @@ def parse_canonical(head: str) -> JsonObject | None:
                 return None
     except (ValueError, IndexError, TypeError, AttributeError):
         return None
-    return None if [] in fields.values() and "[]" not in head else fields
+    return fields
 
 
 def _parse_scalar(value: str) -> Any:
@@ -90,8 +90,8 @@ def _parse_scalar(value: str) -> Any:
 
 def render(fields: Mapping[str, Any], content: str) -> str:
     """Return a new file in canonical form."""
-    lines = [f"{key}:{render_value(value)}" for key, value in fields.items()]
-    return "\n".join(["---", *lines, "---", "", content, ""])
+    head = "".join(f"{key}:{render_value(value)}\n" for key, value in fields.items())
+    return f"---\n{head}---\n\n{content}\n"
 
 
 def render_value(value: Any) -> str:

@@ -52,14 +52,14 @@ def _run_git(root: str, *arguments: str, stdin: bytes = b"") -> bytes | None:
         )
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
-    return done.stdout if done.returncode == 0 or (done.returncode == 1 and stdin) else None
+    return done.stdout if done.returncode in (0, 1) else None  # 1: no path is ignored
 
 
 def list_tracked(root: str) -> dict[str, str]:
     """Return the tag and mode of each file in the index, by path; empty if git cannot say."""
     printed = _run_git(root, "ls-files", "-t", "--stage", "-z") or b""
     entries = printed.decode("utf-8", "surrogateescape").split("\0")
-    rows = [entry.partition("\t") for entry in entries if entry]
+    rows = [entry.partition("\t") for entry in entries]
     return {path: description for description, _, path in rows}
 
 

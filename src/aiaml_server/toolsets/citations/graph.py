@@ -66,9 +66,10 @@ def find_related(target: str, memories: Iterable[Memory]) -> list[dict[str, str]
     """Return the memories that link to a memory, with the type of each link."""
     related = []
     for memory in memories:
-        kinds = {link.type for link in memory.links if link.target == target}
-        named = {"id": memory.id, "subject": memory.subject}
-        related += [{**named, "type": kind} for kind in sorted(kinds)]
+        for link in dict.fromkeys(memory.links):
+            if link.target == target:
+                source = {"id": memory.id, "subject": memory.subject}
+                related.append({**source, "type": link.type})
     return related
 
 

@@ -20,17 +20,15 @@ def before_edit(event: HookInput) -> list[str]:
 
 
 def after_edit(event: HookInput) -> list[str]:
-    """Return a line for each memory whose citation of the edited file no longer holds."""
+    """Return a line for each citation of the edited file that no longer holds."""
     memories, path = _open(event)
     results, _ = memories.verify_all(files=[path])
+    remedy = "read it with memory_get; if it is no longer true, correct it with memory_save"
     lines = []
     for result in results:
-        memory = result.memory
+        name = f"{result.memory.id} ({result.memory.subject})"
         stale = [entry for entry in result.stale if entry.citation.path == path]
-        verdicts = [f"{entry.citation} {entry.verdict}" for entry in stale]
-        if verdicts:
-            remedy = "read it with memory_get; if it is no longer true, correct it with memory_save"
-            lines.append(f"{memory.id} ({memory.subject}) cites {', '.join(verdicts)}: {remedy}")
+        lines += [f"{name} cites {each.citation} {each.verdict}: {remedy}" for each in stale]
     return lines
 
 

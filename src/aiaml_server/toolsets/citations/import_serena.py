@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 from aiaml_server.errors import MalformedFile
 from aiaml_server.files import read_regular
 from aiaml_server.toolsets.citations.errors import InvalidInput, NoRepository, NotFound
-from aiaml_server.toolsets.citations.models import (
-    MAX_SUBJECT,
-    Link,
-    Memory,
-    current_time,
-)
+from aiaml_server.toolsets.citations.models import MAX_SUBJECT, Link, Memory, current_time
 from aiaml_server.toolsets.citations.service import MemoryService
 
 SERENA_DIRECTORY = ".serena/memories"
@@ -44,29 +38,24 @@ def import_serena(memories: MemoryService, directory: str = "") -> dict[str, str
     names = [path.relative_to(top).with_suffix("").as_posix() for path in top.rglob("*.md")]
     ids = {name: f"mem-{name.replace('/', '.')}" for name in sorted(names)}
     results = {}
-    for name in ids:
+    for name, new_id in ids.items():
         source = f"{name}.md"
         try:
             text = read_regular(os.fspath(top / source), _MAX_BYTES).decode("utf-8")
-            memory = _convert(name, text, ids)
+            heading = _HEADING.search(text)
+            subject = " ".join(heading[0].split()) if heading else name
+            targets = [target for target in _REFERENCE.findall(text) if target in ids]
+            memory = Memory(
+                id=new_id,
+                subject=subject[:MAX_SUBJECT].strip(),
+                content=text,
+                created=current_time(),
+                links=tuple(Link("references", ids[target]) for target in dict.fromkeys(targets)),
+                tags=tuple(name.split("/")[:-1]),
+            )
             with memories.store.writing():
-                memories.store.add(memory, {"source": f"{SERENA_DIRECTORY}/{source}"})
-            results[source] = memory.id
+                memories.store.add(memory)
+            results[source] = new_id
         except (OSError, ValueError, MalformedFile, InvalidInput, NotFound) as error:
             results[source] = f"skipped: {error}"
     return results
-
-
-def _convert(name: str, text: str, ids: Mapping[str, str]) -> Memory:
-    """Return a file of Serena as a memory; `ids` has the new id of each file."""
-    heading = _HEADING.search(text)
-    subject = " ".join(heading[0].split()) if heading else name
-    targets = dict.fromkeys(_REFERENCE.findall(text))
-    return Memory(
-        id=ids[name],
-        subject=subject[:MAX_SUBJECT].strip(),
-        content=text,
-        created=current_time(),
-        links=tuple(Link("references", ids[target]) for target in targets if target in ids),
-        tags=tuple(name.split("/")[:-1]),
-    )

@@ -9,6 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from aiaml_server.toolsets.citations.errors import Unavailable
 from aiaml_server.toolsets.citations.models import JsonObject, Memory
 
+Likeness = Sequence[tuple[str, float]]
+"""Ids of memories, each with a likeness from 0 to 1."""
+
 
 class MemoryIndex(ABC):
     """Finds memories by meaning. It is derived from the files, which alone are the truth.
@@ -31,8 +34,8 @@ class MemoryIndex(ABC):
         """Return the `text_digest` of each memory that it holds, by id."""
 
     @abstractmethod
-    def search(self, query: str, limit: int) -> Sequence[tuple[str, float]]:
-        """Return ids with a likeness from 0 to 1, best first."""
+    def search(self, query: str, limit: int) -> Likeness:
+        """Return the most alike memories, best first."""
 
     def health_check(self) -> bool:
         """Return whether the index answers."""
@@ -77,7 +80,7 @@ class NullIndex(MemoryIndex):
         """Do nothing."""
         return {"index": self.name, "memories": len(list(memories)), "added": 0, "removed": 0}
 
-    def search(self, query: str, limit: int) -> Sequence[tuple[str, float]]:  # noqa: ARG002
+    def search(self, query: str, limit: int) -> Likeness:  # noqa: ARG002
         """Return no result."""
         return []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Literal, get_args
@@ -13,23 +13,24 @@ from typing import Any, Literal, get_args
 from aiaml_server.toolsets.citations.errors import MalformedMemory
 
 JsonObject = dict[str, Any]
+Texts = Sequence[str]
 LinkType = Literal["related", "supersedes", "blocks", "references"]
 LINK_TYPES = get_args(LinkType)
 MAX_SUBJECT = 79  # characters
 
 _ID = re.compile(r"mem-[A-Za-z0-9](?:[A-Za-z0-9._-]{0,113}[A-Za-z0-9_-])?")
-# Each field with the pattern of its values; a field with the first one must be there.
-_REQUIRED = r"(?s).*\S.*"
+# Each field with the pattern of its values.
+_SOME = r"(?s).*\S.*"
 _ANY = r"(?s).*"
 _NUMBER = r"[1-9][0-9]{0,8}"
 _MEMORY = {
-    "subject": _REQUIRED,
+    "subject": _SOME,
     "created": _ANY,
     "verified": _ANY,
     "confidence": r"0|0?\.[0-9]{1,20}|1(?:\.0{1,20})?",
 }
 _CITATION = {
-    "path": _REQUIRED,
+    "path": _SOME,
     "line": _NUMBER,
     "snippet": _ANY,
     "before": _ANY,
@@ -37,7 +38,8 @@ _CITATION = {
     "occurrences": _NUMBER,
     "occurrence": _NUMBER,
 }
-_LINK = {"type": _REQUIRED, "target": _REQUIRED}
+_LINK = {"type": "|".join(LINK_TYPES), "target": _SOME}
+_REQUIRED = ("subject", "path", "type", "target")
 
 
 @dataclass(frozen=True)
@@ -81,15 +83,6 @@ class Link:
 
     type: LinkType
     target: str
-
-    def __post_init__(self) -> None:
-        """Check the type.
-
-        Raises:
-            MalformedMemory: there is no such type.
-        """
-        if self.type not in LINK_TYPES:
-            raise MalformedMemory(f"links: the type must be one of {', '.join(LINK_TYPES)}")
 
 
 @dataclass(frozen=True)
@@ -202,7 +195,7 @@ def _read(fields: Mapping[str, Any], patterns: Mapping[str, str]) -> JsonObject:
     values: JsonObject = {}
     for key, pattern in patterns.items():
         text = fields.get(key)
-        if text in (None, "", "null", "~") and pattern != _REQUIRED:
+        if text in (None, "", [], "null", "~") and key not in _REQUIRED:
             values[key] = None
         elif isinstance(text, str) and re.fullmatch(pattern, text):
             values[key] = int(text) if pattern == _NUMBER else text

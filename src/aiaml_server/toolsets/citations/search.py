@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
 from math import log
 
+from aiaml_server.toolsets.citations.index import Likeness
 from aiaml_server.toolsets.citations.models import Memory
 
 _CITED_WEIGHT = 0.7  # of a word that is only in what a memory cites
@@ -52,15 +53,15 @@ def _stop_words() -> frozenset[str]:
 
 
 @cache
-def synonyms() -> dict[str, set[str]]:
-    """Return for each stem the stems that mean nearly the same to people who write software."""
-    found: dict[str, set[str]] = {}
+def _synonym_groups() -> list[set[str]]:
     text = files(__package__).joinpath("synonyms.txt").read_text("utf-8")
-    for line in text.splitlines():
-        stems = {stem(word) for word in line.split()}
-        for word in stems:
-            found.setdefault(word, set()).update(stems)
-    return found
+    return [{stem(word) for word in line.split()} for line in text.splitlines()]
+
+
+@cache
+def synonyms(word: str) -> set[str]:
+    """Return the stems that mean nearly the same to people who write software."""
+    return set().union(*(group for group in _synonym_groups() if word in group))
 
 
 def rank(memories: Iterable[Memory], query: str, min_length: int = 3) -> Ranking:
@@ -98,14 +99,12 @@ def _share(word: str, words: Mapping[str, float]) -> float:
     """Return how much of a word's weight a text with some words has."""
     if word in words:
         return words[word]
-    is_similar = not words.keys().isdisjoint(synonyms().get(word, ()))
+    is_similar = not words.keys().isdisjoint(synonyms(word))
     is_prefix = len(word) >= _MIN_PREFIX and any(other.startswith(word) for other in words)
     return _SYNONYM_WEIGHT if is_similar or is_prefix else 0.0
 
 
-def merge(
-    ranked: Ranking, semantic: Sequence[tuple[str, float]], memories: Mapping[str, Memory]
-) -> Ranking:
+def merge(ranked: Ranking, semantic: Likeness, memories: Iterable[Memory]) -> Ranking:
     """Return what was found by words and by meaning, each text once, best first.
 
     If anything was found by meaning, a score is the mean of both.
@@ -115,19 +114,8 @@ def merge(
     scores = {memory.id: score / 2 for memory, score in ranked}
     for memory_id, likeness in semantic:
         scores[memory_id] = scores.get(memory_id, 0.0) + likeness / 2
-    known = [(memories[key], score) for key, score in scores.items() if key in memories]
-    known.sort(key=lambda hit: -hit[1])
     merged: dict[str, tuple[Memory, float]] = {}
-    for hit in known:
-        merged.setdefault(hit[0].subject + hit[0].content, hit)
+    for memory in sorted(memories, key=lambda memory: -scores.get(memory.id, 0.0)):
+        if memory.id in scores:
+            merged.setdefault(memory.subject + memory.content, (memory, scores[memory.id]))
     return list(merged.values())
-
-
-def find_newer(memories: Iterable[Memory]) -> dict[str, list[str]]:
-    """Return for each memory that others supersede the ids of these."""
-    newer: dict[str, list[str]] = {}
-    for memory in memories:
-        for link in memory.links:
-            if link.type == "supersedes" and link.target != memory.id:
-                newer.setdefault(link.target, []).append(memory.id)
-    return newer

@@ -20,11 +20,9 @@ from aiaml_server.toolsets.citations import graph
 from aiaml_server.toolsets.citations.citing import build_citation, relative_path
 from aiaml_server.toolsets.citations.config import CONFIG_NAME, DEFAULT_DIRECTORY, load_config
 from aiaml_server.toolsets.citations.errors import (
-    DiskError,
     InvalidInput,
-    MalformedMemory,
     NoRepository,
-    NotFound,
+    ToolError,
     Unavailable,
 )
 from aiaml_server.toolsets.citations.index import MemoryIndex, NullIndex
@@ -35,11 +33,12 @@ from aiaml_server.toolsets.citations.models import (
     Link,
     LinkType,
     Memory,
+    Texts,
     current_time,
     generate_id,
     parse_time,
 )
-from aiaml_server.toolsets.citations.search import find_newer, merge, rank
+from aiaml_server.toolsets.citations.search import merge, rank
 from aiaml_server.toolsets.citations.sources import UNSEEN, SourceTree
 from aiaml_server.toolsets.citations.store import MemoryStore, Scan
 from aiaml_server.toolsets.citations.verify import (
@@ -51,6 +50,7 @@ from aiaml_server.toolsets.citations.verify import (
 from aiaml_server.toolsets.owners import foreign_owner
 from aiaml_server.toolsets.warning import find_leak, secret_warning
 
+StrPath = str | os.PathLike[str]
 _CONTENT_PARTS = ("Fact", "Reasoning", "Action")
 _SUBJECT = re.compile(".{1,79}")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -65,14 +65,12 @@ class Verification(NamedTuple):
         path: its file, relative to the repository's top.
         checked: the verdict on each citation.
         problem: that the file seems to hold a secret, or why it could not be changed.
-        is_updated: whether the file was changed.
     """
 
     memory: Memory
     path: str
     checked: list[CheckedCitation]
     problem: str = ""
-    is_updated: bool = False
 
     @property
     def is_valid(self) -> bool:
@@ -100,12 +98,11 @@ class Verification(NamedTuple):
             "citations": [entry.to_dict() for entry in self.checked],
             "confidence": mean_confidence(self.checked),
             "verified": self.memory.verified,
-            "updated": self.is_updated,
             "problem": self.problem,
         }
 
 
-def find_repository(given: str | os.PathLike[str] | None, cwd: str | os.PathLike[str] = "") -> Path:
+def find_repository(given: StrPath | None, cwd: StrPath = "") -> Path:
     """Return the top directory of a repository.
 
     Args:
@@ -134,7 +131,7 @@ class MemoryService:
 
     def __init__(
         self,
-        root: str | os.PathLike[str],
+        root: StrPath,
         index: MemoryIndex | None = None,
         *,
         forgetful: str = "",
@@ -169,57 +166,60 @@ class MemoryService:
 
     def _open_index(self, forgetful: str) -> MemoryIndex:
         config = self.config
-        if config.index == "chroma":
+        if config.type == "chroma":
             from aiaml_server.toolsets.citations.chroma import ChromaIndex  # noqa: PLC0415
 
-            return ChromaIndex(self.root / config.chroma_directory, config.chroma_collection)
-        if config.index == "forgetful":
+            return ChromaIndex(self.root / config.persist_dir, config.collection)
+        if config.type == "forgetful":
             from aiaml_server.toolsets.citations.forgetful import ForgetfulIndex  # noqa: PLC0415
 
-            return ForgetfulIndex(config.forgetful_endpoint, forgetful, str(self.root))
+            return ForgetfulIndex(config.endpoint, forgetful, str(self.root))
         return NullIndex()
 
     # --- reading ----------------------------------------------------------------------------------
 
     def _describe(self, memory: Memory) -> JsonObject:
         """Return a memory with its path and whether its verification is too long ago."""
-        oldest = datetime.now(timezone.utc) - timedelta(days=self.config.stale_days)
-        time = parse_time(memory.verified or "")
-        state = {"path": self.store.path(memory.id), "overdue": not time or time < oldest}
-        return {**memory.to_dict(), **state}
+        oldest = datetime.now(timezone.utc) - timedelta(days=self.config.stale_threshold_days)
+        time = parse_time(memory.verified or "") or datetime.min.replace(tzinfo=timezone.utc)
+        is_overdue = bool(memory.citations) and time < oldest
+        return {**memory.to_dict(), "path": self.store.path(memory.id), "overdue": is_overdue}
 
     def get(self, memory_id: str) -> JsonObject:
         """Return one whole memory by its id."""
         memory = self.store.get(memory_id)
-        if not self.config.verify_on_retrieval:
+        if not self.config.on_retrieval:
             return self._describe(memory)
         verdicts = self._check(memory, SourceTree(self.root)).to_dict()
         return {**verdicts, **self._describe(memory)}
 
-    def list_memories(self, tags: Sequence[str] | None = None) -> Answer:
+    def list_memories(self, tags: Texts | None = None) -> Answer:
         """List all memories without their contents, or those with some tags."""
-        scan = self._select(tags)
-        memories = [self._describe(memory) for memory in scan.memories.values()]
+        scan = self.store.scan()
+        memories = [self._describe(memory) for memory in self._select(scan, tags)]
         for memory in memories:
             for key in ("content", "citations", "links"):
                 del memory[key]
         return Answer(memories, scan.notes)
 
-    def _select(self, tags: Sequence[str] | None) -> Scan:
-        scan = self.store.scan()
+    def _select(self, scan: Scan, tags: Texts | None, paths: Texts | None = None) -> list[Memory]:
+        """Return the memories that have all of some tags, and cite one of some files."""
         wanted = {tag.casefold() for tag in tags or ()}
-        for memory in list(scan.memories.values()):
-            if not wanted <= {tag.casefold() for tag in memory.tags}:
-                del scan.memories[memory.id]
-        return scan
+        files = [relative_path(path, self.root) for path in paths or ()]
+        return [
+            memory
+            for memory in scan.memories.values()
+            if wanted <= {tag.casefold() for tag in memory.tags}
+            and (not files or memory.cites_any(files))
+        ]
 
     def search(
         self,
         query: str = "",
         limit: int | None = None,
         verify: bool = False,
-        tags: Sequence[str] | None = None,
-        paths: Sequence[str] | None = None,
+        tags: Texts | None = None,
+        paths: Texts | None = None,
     ) -> Answer:
         """Find memories of this code base by words, best first.
 
@@ -232,23 +232,17 @@ class MemoryService:
         """
         if not query.strip() and not paths:
             raise InvalidInput("query: must be words to search for, unless paths are given")
-        scan = self._select(tags)
-        candidates = scan.memories
-        if paths:
-            files = [relative_path(path, self.root) for path in paths]
-            candidates = {key: each for key, each in candidates.items() if each.cites_any(files)}
-        limit = limit or self.config.limit
+        scan = self.store.scan()
+        candidates = self._select(scan, tags, paths)
+        limit = limit or self.config.default_limit
         notes = []
-        found = [(memory, 1.0) for memory in candidates.values()]
+        found = [(memory, 1.0) for memory in candidates]
         if query.strip():
-            found = rank(candidates.values(), query, self.config.min_keyword_length)
+            found = rank(candidates, query, self.config.min_keyword_length)
             try:
                 found = merge(found, self.index.search(query, limit), candidates)
             except Unavailable as error:
                 notes.append(f"Found by words alone: {error}")
-        newer = find_newer(scan.memories.values())
-        ids = {memory.id for memory, _ in found}
-        found.sort(key=lambda hit: not ids.isdisjoint(newer.get(hit[0].id, ())))
         tree = SourceTree(self.root)
         hits: list[JsonObject] = []
         for memory, score in found:
@@ -258,7 +252,9 @@ class MemoryService:
                 verdicts = ", ".join(f"{entry.citation} {entry.verdict}" for entry in stale)
                 notes.append(f"Left out as stale: {memory.id} ({memory.subject}: {verdicts})")
                 continue
-            place = {"score": round(score, 4), "superseded_by": newer.get(memory.id, [])}
+            related = graph.find_related(memory.id, scan.memories.values())
+            newer = [link["id"] for link in related if link["type"] == "supersedes"]
+            place = {"score": round(score, 4), "superseded_by": newer}
             hits.append({**self._describe(memory), **place})
         return Answer(hits, [*notes, *scan.notes][:_MAX_NOTES])
 
@@ -270,7 +266,7 @@ class MemoryService:
         content: str | None = None,
         citations: Sequence[Citation] | None = None,
         links: Sequence[Link] | None = None,
-        tags: Sequence[str] | None = None,
+        tags: Texts | None = None,
         id: str | None = None,  # noqa: A002 (the name in the specification)
         *,
         cwd: str = "",
@@ -368,7 +364,7 @@ class MemoryService:
         }
 
     def verify_all(
-        self, update: bool = False, files: Sequence[str] = ()
+        self, update: bool = False, files: Texts = ()
     ) -> tuple[list[Verification], dict[str, str]]:
         """Verify memories; return the results, and why which files were not read.
 
@@ -382,8 +378,11 @@ class MemoryService:
         scan = self.store.scan()
         memories, unread = list(scan.memories.values()), scan.unread
         if files:  # a broken memory of somebody else must not block this change
-            own = [memory for memory in memories if self.store.path(memory.id) in files]
-            memories = [memory for memory in memories if memory in own or memory.cites_any(files)]
+            memories = [
+                memory
+                for memory in memories
+                if memory.cites_any(files) or self.store.path(memory.id) in files
+            ]
             relevant = {*files, *scan.needs_pyyaml}
             unread = {path: unread[path] for path in unread if path in relevant}
         for path in files:
@@ -413,10 +412,10 @@ class MemoryService:
             with self.store.writing():
                 if self.store.get(before.id) != before:  # changed meanwhile
                     return result
-                changed = self.store.change(before, after)
-        except (DiskError, MalformedMemory, NotFound) as error:  # such as a read-only checkout
+                self.store.change(before, after)
+        except ToolError as error:  # such as a read-only checkout
             return result._replace(problem=f"was not written: {error}")
-        return result._replace(memory=after, is_updated=changed)
+        return result._replace(memory=after)
 
     # --- the graph and the index ------------------------------------------------------------------
 
@@ -433,7 +432,7 @@ class MemoryService:
         Targets that are not memories are listed as missing.
         """
         memories = {root_id: self.store.get(root_id), **self.store.scan().memories}
-        depth = min(max_depth, self.config.max_depth)
+        depth = min(max_depth, self.config.max_traversal_depth)
         types = LINK_TYPES if link_types is None else link_types
         return graph.traverse(memories, root_id, depth, types, order)
 
@@ -464,5 +463,5 @@ def _clean(field: str, text: str) -> str:
     if not clean.strip():
         raise InvalidInput(f"{field}: is empty")
     if found := _CONTROL.search(clean):
-        raise InvalidInput(f"{field}: has the control character U+{ord(found[0]):04X}")
+        raise InvalidInput(f"{field}: has the control character {found[0]!a}")
     return clean

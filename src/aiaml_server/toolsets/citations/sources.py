@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
@@ -79,9 +78,9 @@ class SourceFile:
 
     def find(self, wanted: Sequence[str]) -> list[int]:
         """Return the numbers of the lines at which some normalized lines begin."""
-        lines, size = self.normalized, len(wanted)
+        lines = self.normalized
         starts = [index for index, line in enumerate(lines) if line == wanted[0]]
-        return [index + 1 for index in starts if lines[index : index + size] == wanted]
+        return [index + 1 for index in starts if lines[index : index + len(wanted)] == wanted]
 
     def neighbors(self, number: int, count: int = 1) -> tuple[str, str]:
         """Return the nearest lines that are not empty before and after `count` lines."""
@@ -144,10 +143,11 @@ class SourceTree:
 
     def learn_hidden(self, paths: Iterable[str]) -> None:
         """Ask git about many files at once, so that it is not asked for each."""
-        names = {path: self._resolve(path) for path in set(paths) - self._hidden.keys()}
-        names = {path: name for path, name in names.items() if name}
-        self._hidden |= {path: self._why_nested(name) for path, name in names.items()}
-        names = {path: name for path, name in names.items() if not self._hidden[path]}
+        names: dict[str, str] = {}
+        for path in set(paths) - self._hidden.keys():
+            if name := self._resolve(path):
+                self._hidden[path] = self._why_nested(name)
+                names |= {} if self._hidden[path] else {path: name}
         ignored = find_ignored(self.root, list(names.values())) if names else set()
         for path, name in names.items():
             if ignored is not None:
@@ -183,7 +183,9 @@ class SourceTree:
     def find_files(self, path: str, line: str) -> list[SourceFile]:
         """Return the files that git has, of the type of a missing file, that contain a line."""
         ending = Path(path).suffix or Path(path).name
-        paths = [other for other in self._tracked if other.endswith(ending)][:_MAX_SEARCHED]
+        paths = [other for other in self._tracked if other.endswith(ending)]
+        paths.sort(key=lambda other: Path(other).name != Path(path).name)
+        paths = paths[:_MAX_SEARCHED]
         self.learn_hidden(paths)
         files = []
         for other in paths:
@@ -191,14 +193,6 @@ class SourceTree:
                 files.append(self.get(other))
         return [file for file in files if line in file.text]
 
-    def spelled(self, path: str) -> str:
-        """Return the path of the file that is called so, perhaps in another Unicode form."""
-        if path.isascii() or os.path.lexists(Path(self.root, path)):
-            return path
-        wanted = unicodedata.normalize("NFC", path)
-        same = (each for each in self._tracked if unicodedata.normalize("NFC", each) == wanted)
-        return next(same, path)
-
     def suggest(self, path: str) -> str:
         """Return the path that a wrong one probably means; empty if none is close."""
-        return next(iter(get_close_matches(path, list(self._tracked)[:_MAX_COMPARED], 1)), "")
+        return next(iter(get_close_matches(path, list(self._tracked), 1)), "")

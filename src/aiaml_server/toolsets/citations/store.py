@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from aiaml_server.errors import MalformedFile, os_reason
 from aiaml_server.files import hold_lock, make_directory, read_regular, sync_directory
@@ -60,7 +60,7 @@ class MemoryStore:
         """
         self.directory = root / config.directory
         self._name = config.directory
-        self._extension = config.extension
+        self._extension = config.file_extension
         real = os.path.realpath(self.directory)
         if os.path.normcase(real) != os.path.normcase(self.directory):
             raise DiskError(f"{self._name} is, or lies behind, a link; it could lead outside")
@@ -162,8 +162,8 @@ class MemoryStore:
                 clear_unfinished(self.directory)
                 yield
 
-    def add(self, memory: Memory, extra: Mapping[str, Any] | None = None) -> None:
-        """Write a new memory, while `writing`, with extra entries in its frontmatter.
+    def add(self, memory: Memory) -> None:
+        """Write a new memory, while `writing`.
 
         Raises:
             InvalidInput: another file would have the same name on some systems.
@@ -174,27 +174,21 @@ class MemoryStore:
             raise InvalidInput(f"id: {memory.id} is taken by {taken[0]}; choose another one")
         fields = memory.to_dict()
         content = fields.pop("content")
-        self._write(memory.id, frontmatter.render({**fields, **(extra or {})}, content))
+        self._write(memory.id, frontmatter.render(fields, content))
 
-    def change(self, before: Memory, after: Memory) -> bool:
+    def change(self, before: Memory, after: Memory) -> None:
         """Write what differs between two versions of a memory, while `writing`.
 
         All else in the file keeps its bytes.
-
-        Returns:
-            Whether anything differs.
 
         Raises:
             NotFound, MalformedMemory, DiskError: as `read_text`, or the file cannot be changed
                 without touching more of it.
         """
-        if after == before:
-            return False
         old = before.to_dict()
         changes = {key: value for key, value in after.to_dict().items() if old[key] != value}
-        with self._named_errors(self.path(after.id)):
+        if changes:
             self._write(after.id, frontmatter.update(self.read_text(after.id), changes))
-        return True
 
     def delete(self, memory_id: str) -> None:
         """Delete a memory's file, while `writing`, even if it cannot be read.

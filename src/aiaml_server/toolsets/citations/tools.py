@@ -160,7 +160,6 @@ class VerifyResult(Failure, total=False):
     citations: _Objects
     confidence: float | None
     verified: str | None
-    updated: bool
     problem: str
 
 

@@ -8,9 +8,10 @@ brackets, as a formatter leaves it; and, if the file is gone, the same text in a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from typing import NamedTuple
 
 from aiaml_server.toolsets.citations.models import Citation, JsonObject
@@ -80,16 +81,13 @@ class CheckedCitation(NamedTuple):
 
 def mean_confidence(checked: Sequence[CheckedCitation]) -> float | None:
     """Return a memory's confidence: the mean over its citations, or None if it has none."""
-    if not checked:
-        return None
-    return round(sum(entry.confidence for entry in checked) / len(checked), 3)
+    return round(fmean(entry.confidence for entry in checked), 3) if checked else None
 
 
-def check_citations(citations: Iterable[Citation], tree: SourceTree) -> list[CheckedCitation]:
+def check_citations(citations: Collection[Citation], tree: SourceTree) -> list[CheckedCitation]:
     """Return the verdicts on all citations of a memory."""
-    entries = list(citations)
-    tree.learn_hidden(citation.path for citation in entries)
-    return [check_citation(citation, tree) for citation in entries]
+    tree.learn_hidden(citation.path for citation in citations)
+    return [check_citation(citation, tree) for citation in citations]
 
 
 def check_citation(citation: Citation, tree: SourceTree) -> CheckedCitation:
@@ -114,17 +112,15 @@ def _check_in_file(citation: Citation, wanted: list[str], file: SourceFile) -> C
         places = [(file.path, citation.line)]
         return CheckedCitation(citation, OK, places, "there is no snippet to compare")
     numbers = _locate(file, wanted, citation)
-    places = [(file.path, number) for number in numbers[:_MAX_PLACES]]
-    if len(numbers) == 1:
-        return CheckedCitation(
-            citation, OK if citation.line in (numbers[0], None) else MOVED, places
-        )
-    if numbers:
-        return CheckedCitation(citation, AMBIGUOUS, places, "the line occurs several times")
-    numbers = _find_reformatted(file, wanted)
-    if len(numbers) == 1:
-        note = "the same code, laid out differently"
-        return CheckedCitation(citation, REFORMATTED, [(file.path, numbers[0])], note)
+    places = [(file.path, number) for number in numbers]
+    if len(places) > 1:
+        return CheckedCitation(citation, AMBIGUOUS, places[:_MAX_PLACES], "there are several")
+    if places:
+        verdict = OK if citation.line in (numbers[0], None) else MOVED
+        return CheckedCitation(citation, verdict, places)
+    places = [(file.path, number) for number in _find_reformatted(file, wanted)]
+    if len(places) == 1:
+        return CheckedCitation(citation, REFORMATTED, places, "it is laid out differently")
     closest = file.closest_line(wanted[0])
     return CheckedCitation(citation, CHANGED, note=f"the closest line is {closest or 'none'}")
 
@@ -145,7 +141,7 @@ def _locate(file: SourceFile, wanted: list[str], citation: Citation) -> list[int
     """Return the line on which the snippet is; several if that is unsure, none if it is gone."""
     numbers = file.find(wanted)
     if not (citation.before or citation.after or citation.occurrences):  # a person typed it
-        numbers = numbers or _find_part(file, "\n".join(wanted))
+        numbers = numbers or find_part(file, "\n".join(wanted))
         return [citation.line] if citation.line in numbers else numbers
     expected = citation.occurrences or 1
     if len(numbers) <= expected == 1:
@@ -164,10 +160,10 @@ def _locate(file: SourceFile, wanted: list[str], citation: Citation) -> list[int
 def _agreement(file: SourceFile, number: int, wanted: Sequence[str], citation: Citation) -> int:
     """Return how many neighbours of a line are as they were when it was cited."""
     before, after = file.neighbors(number, len(wanted))
-    return bool(before and before == citation.before) + bool(after and after == citation.after)
+    return (before == citation.before) + (after == citation.after)
 
 
-def _find_part(file: SourceFile, wanted: str) -> list[int]:
+def find_part(file: SourceFile, wanted: str) -> list[int]:
     """Return the lines that contain a text, which a person typed, as whole words."""
     pattern = re.compile(rf"(?<![\w.]){re.escape(wanted)}(?![\w.])")
     return [number for number, line in enumerate(file.normalized, 1) if pattern.search(line)]
@@ -181,10 +177,10 @@ def _find_reformatted(file: SourceFile, wanted: list[str]) -> list[int]:
         if not line or not text.startswith(_compact([line], file.path).rstrip(",")):
             continue
         found = _compact(file.normalized[index : index + _MAX_STATEMENT], file.path)
-        is_copy = file.normalized[index : index + len(wanted)] == wanted
-        if f"{found}\n".startswith(f"{text}\n") and not is_copy:
+        if f"{found}\n".startswith(f"{text}\n"):
             numbers.append(index + 1)
-    return numbers
+    copies = file.find(wanted)  # which are not the cited line
+    return [number for number in numbers if number not in copies]
 
 
 def _compact(lines: Sequence[str], path: str) -> str:
