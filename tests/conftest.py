@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
 from aiaml_server.storage.store import Store
 from machine import CLEAN, Machine, bare
@@ -36,6 +37,7 @@ settings.register_profile(
 )
 settings.register_profile("nightly", max_examples=2000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
 
 _STATE = pytest.StashKey[str]()
 
@@ -76,6 +78,20 @@ def _temporary_files_go(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
             patch.setenv(name, place)
         patch.setattr(tempfile, "tempdir", None)
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _random_is_registered() -> None:
+    """Let Hypothesis register its random generator, which it does at its first test.
+
+    After `gc.freeze()`, which the command line calls, it would take it for garbage and warn.
+    """
+
+    @given(st.none())
+    def register(_: None) -> None:
+        pass
+
+    register()
 
 
 @pytest.fixture
