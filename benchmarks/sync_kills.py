@@ -51,28 +51,29 @@ def remember(settings: Settings, number: int) -> set[str]:
 
 
 def idle(place: Path, number: int) -> None:
-    """Print what idle cycles cost, in a server and in a new process."""
-    settings = Settings(place / "base", remote=str(make_remote(place)))
-    remember(settings, number)
-    server = Cycle(settings)
-    server.run()
-    time.sleep(3)  # until time stamps are sure to show a change
-    server.run()
-    counted = 0
+    """Print what idle cycles cost with and without a remote, in a server and in a new process."""
+    remember(Settings(place / "base", sync=False), number)
     run = Git.run
+    commands: list[str] = []
 
-    def counting(git: Git, *words: str, **options: object) -> bytes:
-        nonlocal counted
-        counted += 1
-        return run(git, *words, **options)  # type: ignore[arg-type]
+    def counting(git: Git, command: str, *arguments: str, **options: object) -> bytes:
+        commands.append(command)
+        return run(git, command, *arguments, **options)  # type: ignore[arg-type]
 
     Git.run = counting  # type: ignore[method-assign, assignment]
-    for name, cycle in (("server", server), ("new process", Cycle(settings))):
-        counted = 0
-        started = time.process_time()
-        cycle.run()
-        seconds = time.process_time() - started
-        print(f"{name}: {counted} git processes, {seconds * 1000:.0f} ms of our own processor time")
+    for remote in ("", str(make_remote(place))):
+        settings = Settings(place / "base", remote=remote)
+        server = Cycle(settings)
+        for _ in range(3):  # a cycle that writes anything is followed by one that is not idle
+            server.run()
+            time.sleep(3)  # until time stamps are sure to show a change
+        for name, cycle in (("server", server), ("new process", Cycle(settings))):
+            commands.clear()
+            started = time.process_time()
+            cycle.run()
+            seconds = time.process_time() - started
+            where = f"{number} memories, {'a' if remote else 'no'} remote, {name}"
+            print(f"{where}: {len(commands)} git commands, {seconds * 1000:.0f} ms of our own time")
 
 
 def import_many(place: Path, number: int) -> None:

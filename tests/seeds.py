@@ -20,6 +20,8 @@ def main(run: Callable[[int], object]) -> None:
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     failed = 0
     for seed in range(first, first + count):
+        if seed % 100 == 0:
+            print(f"at seed {seed}", file=sys.stderr)  # noqa: T201
         trace = io.StringIO()
         try:
             with redirect_stdout(trace):

@@ -1,7 +1,7 @@
 """Five machines do what they like; in the end all have the same, and nothing is missing.
 
 Disks too: directories are moved, emptied, restored from backups, cloned in part. None of that is a
-wish to forget, so what was committed before must be there in the end.
+deletion, so what was committed before must be there in the end.
 
 `PYTHONPATH=tests python tests/sync/test_sync_convergence.py SEED COUNT` does many runs and prints a
 line for each seed that fails. With the seed alone it repeats that run and prints what happened.

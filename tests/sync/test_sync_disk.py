@@ -53,7 +53,7 @@ def link_to_nothing(files: Path) -> None:
 
 
 @pytest.mark.parametrize("disaster", [shutil.rmtree, delete_all, empty, halve, link_to_nothing])
-def test_incomplete_disk_is_no_wish_to_forget(
+def test_incomplete_disk_deletes_nothing(
     pair: list[Machine], disaster: Callable[[Path], None]
 ) -> None:
     """What is missing is restored, and forgotten nowhere."""
@@ -65,7 +65,7 @@ def test_incomplete_disk_is_no_wish_to_forget(
     assert bob.files == ada.files == before
 
 
-def test_lost_record_is_no_wish_to_forget(pair: list[Machine]) -> None:
+def test_lost_record_deletes_nothing(pair: list[Machine]) -> None:
     """Without the record nothing counts as deleted, and one cycle heals it."""
     ada, bob = pair
     (bob.repository / "aiaml" / "last-sync.json").unlink()

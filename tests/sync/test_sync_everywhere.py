@@ -110,7 +110,7 @@ def test_failed_push_is_made_up_for(machines: list[Machine], tmp_path: Path) -> 
     assert gone(bob, "secret")
 
 
-def test_remote_that_protects_its_branch_is_told(machines: list[Machine]) -> None:
+def test_protected_branch_is_reported(machines: list[Machine]) -> None:
     """Force pushes must be allowed for once."""
     ada = machines[0]
     memory = ada.remember("secret plan")

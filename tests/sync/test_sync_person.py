@@ -1,4 +1,4 @@
-"""A person's own git in the memory directory: what it does to files is no wish of theirs."""
+"""A person's own git in the memory directory: what it does to files is no edit and no deletion."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def machine(tmp_path: Path) -> Machine:
     return machine
 
 
-def test_ours_lies_beside_theirs_and_each_sees_only_its_own(machine: Machine) -> None:
+def test_two_repositories_in_one_directory_do_not_see_each_other(machine: Machine) -> None:
     """Their branch, index and files are untouched, and `git add -A` takes nothing of ours."""
     assert machine.repository == machine.base / ".aiaml.git"
     assert git(machine.base, "log", "--format=%s") == "Notes"
@@ -64,7 +64,7 @@ def test_what_their_git_takes_away_or_puts_back_is_no_wish(machine: Machine) -> 
 
 
 def test_files_with_conflict_markers_are_not_committed(machine: Machine) -> None:
-    """While a merge of theirs is open, only new memories are."""
+    """While the person's merge is open, only new memories are committed."""
     git(machine.base, "add", "-f", "files")
     as_person(machine.base, "commit", "--quiet", "-m", "Memories")
     path = next((machine.base / "files").glob("*.md"))

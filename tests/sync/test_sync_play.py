@@ -3,7 +3,7 @@
 Two machines share a remote. At one of them, or both, a person has a repository of their own in the
 memory directory, and commits, looks at old commits, rebases, resets, stashes and merges there, also
 memories, with rounds of sync between any two commands. What git takes off the disk on the way is
-never a wish to forget.
+never a deletion.
 
 `PYTHONPATH=tests python tests/sync/test_sync_play.py SEED COUNT` does many plays and prints a line
 for each seed that fails. With the seed alone it repeats that play and prints what happened.
@@ -118,7 +118,7 @@ class Play:
             self.sync(machine)
 
     def sync(self, machine: Machine) -> bool:
-        """A round takes place; say whether nothing kept it from being whole."""
+        """Do a cycle; return whether it succeeded."""
         done = machine.sync().problem is None
         left = sorted({int(t) for data in machine.files.values() for t in TOKEN.findall(data)})
         self.trace.append(f"  round at {machine.base.name}: {done}, {left}")
@@ -368,7 +368,7 @@ def run(seed: int, steps: int = STEPS) -> Play:
 
 
 @pytest.mark.usefixtures("nobodys_configuration")
-def test_what_git_does_is_no_wish_to_forget() -> None:
+def test_what_git_does_deletes_no_memory() -> None:
     """Both machines and the remote end with the same files, and none that was wanted is missing."""
     run(seed=1)
 
@@ -376,7 +376,7 @@ def test_what_git_does_is_no_wish_to_forget() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("nobodys_configuration")
 @pytest.mark.parametrize("_number", range(PLAYS))
-def test_what_git_does_is_no_wish_to_forget_at_random(_number: int) -> None:
+def test_what_git_does_deletes_no_memory_at_random(_number: int) -> None:
     """The same with seeds that nobody has chosen."""
     run(secrets.randbelow(2**32))
 

@@ -241,7 +241,7 @@ CAUSES = {
 }
 
 
-def test_each_cause_is_told_with_a_remedy() -> None:
+def test_each_cause_has_a_sentence_and_a_remedy() -> None:
     """For what people meet, from the words of git and of hosts."""
     for kind, outputs in CAUSES.items():
         for output in outputs:
@@ -253,7 +253,7 @@ def test_each_cause_is_told_with_a_remedy() -> None:
 
 
 @posix
-def test_missing_and_old_git_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_and_old_git_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memories are stored all the same."""
     machine = Machine(tmp_path / "base")
     program = tmp_path / "bin" / "git"
@@ -288,7 +288,7 @@ def test_remote_is_stored_with_the_repository(tmp_path: Path, remote: Path) -> N
 
 
 def test_failed_setup_leaves_the_old_remote(tmp_path: Path, remote: Path) -> None:
-    """With its password; and the message says so."""
+    """With its password, and the message names it."""
     with git_server(Terms(tmp_path, login="ada:sesame")) as address:
         with_login = address.replace("://", "://ada:sesame@") + "/remote"
         setup_remote(tmp_path / "base", with_login)
