@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from aiaml_server.sync.history import History
 from machine import Machine, append, as_person, bare, content_of, git
 
 
@@ -34,8 +35,8 @@ def test_two_repositories_in_one_directory_do_not_see_each_other(machine: Machin
     assert {*content_of(Path(machine.settings.remote))} == {*machine.files}
 
 
-def test_their_ignore_rules_hide_no_memory_from_us(machine: Machine) -> None:
-    """As the documentation recommends, their git may ignore all memories."""
+def test_ignore_rules_of_the_person_hide_no_memory(machine: Machine) -> None:
+    """As the documentation recommends, the person's git may ignore all memories."""
     (machine.base / ".gitignore").write_text("files/\n")
     (machine.base / "files" / ".gitignore").write_text("*\n")
     memory = machine.remember("two")
@@ -43,7 +44,7 @@ def test_their_ignore_rules_hide_no_memory_from_us(machine: Machine) -> None:
     assert memory.file_name in content_of(Path(machine.settings.remote))
 
 
-def test_what_their_git_takes_away_or_puts_back_is_no_wish(machine: Machine) -> None:
+def test_what_the_git_of_the_person_removes_or_restores_is_no_change(machine: Machine) -> None:
     """A checkout, a reset and a removal: missing files return, old versions are brought up."""
     git(machine.base, "add", "-f", "files")
     as_person(machine.base, "commit", "--quiet", "-m", "Memories")
@@ -61,6 +62,17 @@ def test_what_their_git_takes_away_or_puts_back_is_no_wish(machine: Machine) -> 
     git(machine.base, "rm", "--quiet", "-f", "--ignore-unmatch", str(machine.path(later)))
     machine.synced()
     assert machine.files == wanted
+
+
+def test_remote_of_the_settings_makes_the_directory_trusted(tmp_path: Path) -> None:
+    """From the first cycle on, also where the directory has a repository of the person."""
+    base = tmp_path / "base"
+    base.mkdir()
+    git(base, "init", "--quiet")
+    machine = Machine(base, bare(tmp_path / "remote"))
+    machine.remember("one")
+    machine.synced()
+    assert len([*History(base).versions()]) == 1
 
 
 def test_files_with_conflict_markers_are_not_committed(machine: Machine) -> None:

@@ -312,17 +312,18 @@ def open_repository(base: Path, *, remote: str = "", create: bool = False) -> Re
         if not is_trusted_base(base, remote):
             raise SyncError(UNTRUSTED)
         if remote and not is_trusted(base):
-            with suppress(OSError):
+            with suppress(OSError, NoStateDirectory):
                 trust(base)
     elif create:
         make_directory(base)
         check_git_version(repository.git.run("version").decode())
         try:
-            if not is_trusted_base(base, remote):  # its `.git` is the person's own
+            if not is_trusted_base(base):  # its `.git` is the person's own
                 trust(base)
         except (OSError, NoStateDirectory) as error:
-            sentence = f"it cannot be recorded that this memory directory is yours: {error}"
-            raise SyncError(Problem("no-state", sentence, _SET_HOME)) from error
+            if not remote:
+                sentence = f"it cannot be recorded that this memory directory is yours: {error}"
+                raise SyncError(Problem("no-state", sentence, _SET_HOME)) from error
         repository.create()
     return repository
 
