@@ -202,6 +202,7 @@ def test_forgetting_asks_and_can_be_undone(page: Page, files: Path) -> None:
     expect(page.locator("#hits a")).to_have_count(4)
     expect(page.locator("#overview")).to_be_visible()
     assert not (files / DOG).exists()
+    expect(page.locator("#toast")).to_contain_text("Git has no copy.")
     page.get_by_role("button", name="Undo").click()
     expect(page.locator("#reader article")).to_contain_text("allergic")
     assert (files / DOG).read_bytes() == before

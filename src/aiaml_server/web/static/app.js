@@ -1,5 +1,5 @@
-// The page. What a memory says enters it as text; the one exception is the HTML that the server
-// made safe (see `rendered`). What is seen stands in the address: `#q=words&file=name`.
+// The page. The text of a memory is inserted as text, except for the HTML that the server made safe
+// (see `rendered`). The address holds the search and the open memory: `#q=words&file=name`.
 
 const byId = (id) => document.getElementById(id);
 const TOKEN = "aiaml-token";
@@ -11,7 +11,7 @@ let shown = { q: "", file: "" }; // what the page shows
 let listed = ""; // the first page of the list, as JSON
 let next = null; // where the next page of the list starts
 let memory = null; // the one that is open
-let opening = null; // a promise: it is about to be
+let opening = null; // a promise while it is being opened
 let editor = null; // its text area while it is edited
 
 // --- elements -------------------------------------------------------------------------------------
@@ -46,7 +46,7 @@ function rendered(html) {
   return article;
 }
 
-// A text as nodes, with the words marked in it.
+// Return a text as nodes, with the words highlighted.
 function highlighted(text, words) {
   if (!words.length) return [text];
   const longest = [...words].sort((a, b) => b.length - a.length);
@@ -75,7 +75,7 @@ class Problem extends Error {
   }
 }
 
-// Ask the server; `version` must be the one that is there, `null` means that there is none.
+// Ask the server. `version` is the expected version of the file; `null` means that there is no file.
 async function ask(method, path, { version, text, signal } = {}) {
   const headers = { "X-AIAML-Token": sessionStorage.getItem(TOKEN) ?? "" };
   if (version) headers["If-Match"] = version;
@@ -94,7 +94,7 @@ async function ask(method, path, { version, text, signal } = {}) {
 
 const pathOf = (file) => `/api/memories/${encodeURIComponent(file.toWellFormed?.() ?? file)}`;
 
-// Have an action tell its errors to the person.
+// Show the errors of an action in a toast.
 function reportErrors(action) {
   return async (...words) => {
     try {
@@ -106,7 +106,7 @@ function reportErrors(action) {
   };
 }
 
-// Take the token out of the address, where it stands behind `#`, which browsers send to nobody.
+// Take the token out of the address. It is behind `#`, which browsers do not send.
 function takeToken() {
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
   if (!token) return;
@@ -354,7 +354,7 @@ function versions(file) {
   return lazy("Versions", async () => {
     const found = await ask("GET", `${pathOf(file)}/versions`);
     const items = found.map((version) => versionOf(file, version, version.action));
-    return items.length ? items : [h("p", {}, "Git has no version of it yet.")];
+    return items.length ? items : [h("p", {}, "There are no versions in git yet.")];
   });
 }
 
@@ -366,7 +366,7 @@ function versionOf(file, version, name) {
   });
 }
 
-// A part that is loaded whenever it is opened.
+// Make a section that is loaded each time it is opened.
 function lazy(summary, load) {
   const content = h("div");
   const details = h("details", {}, h("summary", {}, summary), content);
@@ -385,16 +385,16 @@ const restore = reportErrors(async (file, text) => {
 
 const forget = reportErrors(async (file) => {
   const found = await ask("GET", pathOf(file));
-  const kept = byId("sync").textContent === "Sync is off"
-    ? "Sync is off, so no history keeps it."
-    : "It stays in the history, and can be restored below “Forgotten memories”.";
-  if (!(await confirmed(`Forget “${found.title}”?`, kept, "Forget"))) return;
-  await ask("DELETE", pathOf(file), { version: found.version });
-  toast("Forgotten.", "Undo", () => restore(file, found.text));
+  const hint = byId("sync").textContent === "Sync is off"
+    ? "Sync is off, so there is no history to restore it from."
+    : "If it is committed, you can restore it below “Forgotten memories”.";
+  if (!(await confirmed(`Forget “${found.title}”?`, hint, "Forget"))) return;
+  const { kept } = await ask("DELETE", pathOf(file), { version: found.version });
+  toast(kept ? "Forgotten." : "Forgotten. Git has no copy.", "Undo", () => restore(file, found.text));
   await changed(file === shown.file ? "" : shown.file);
 });
 
-// Show everything anew after a change.
+// Reload everything after a change.
 async function changed(file) {
   byId("forgotten").open = false;
   if (file === shown.file) await open(file);
@@ -444,7 +444,7 @@ async function save() {
   }
 }
 
-// Somebody else has changed the file: show their text. To save again replaces it.
+// The file was changed by another program: show its text. Saving again replaces it.
 async function showOther() {
   memory = await ask("GET", pathOf(memory.file));
   byId("wrong").replaceChildren(
@@ -508,7 +508,7 @@ addEventListener("keydown", (event) => {
 
 // --- start ----------------------------------------------------------------------------------------
 
-// Look whether something has changed. Called when the person comes back, and each minute.
+// Check for changes: when the page gets the focus, and once a minute.
 const poll = reportErrors(async () => {
   if (document.hidden || !sessionStorage.getItem(TOKEN)) return;
   await Promise.all([list(), loadStatus()]);
@@ -542,7 +542,7 @@ byId("forgotten").replaceWith(
   Object.assign(lazy("Forgotten memories", async () => {
     const found = await ask("GET", "/api/forgotten");
     const items = found.map((gone) => versionOf(gone.file, gone.version, gone.title));
-    return items.length ? items : [h("p", {}, "Git remembers no forgotten memory.")];
+    return items.length ? items : [h("p", {}, "There are no forgotten memories in git.")];
   }), { id: "forgotten" }),
 );
 addEventListener("popstate", () => (sessionStorage.getItem(TOKEN) ? follow() : start()));
