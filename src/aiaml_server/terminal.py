@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 EXIT_OK = 0  # exit codes, this and those below
 EXIT_NOTHING = 1  # not found, no match, not wanted
 EXIT_FAILED = 1  # the disk, git or a file refused; `doctor` found something
-EXIT_USAGE = 2  # the words, or a setting, cannot be used
+EXIT_USAGE = 2  # wrong arguments or settings
 EXIT_INTERRUPTED = 130
 
 _MANY = 2000  # files that are worth a progress bar
@@ -61,7 +61,7 @@ yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 def echo(text: str = "") -> None:
     """Print an answer."""
-    click.echo(safe(text), sys.stdout)  # named, or click would send UTF-8 where ASCII is asked for
+    click.echo(safe(text), sys.stdout)  # else click sends UTF-8 to an ASCII stream
 
 
 def notify(text: str) -> None:
@@ -113,7 +113,7 @@ def progress(items: Sequence[Item], doing: str) -> Iterator[Item]:
 def configure_streams() -> None:
     """Prepare the standard streams for commands.
 
-    What is logged, and what ends a thread, is shown as safely as an answer.
+    Log records and exceptions of threads are printed with `safe` as well.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed; a file of ours must not get its number
@@ -196,11 +196,11 @@ def truncate(text: str, most: int) -> str:
 def wrap(text: str, hang: int = 0) -> str:
     """Break lines between words at the width of the terminal.
 
-    Elsewhere, in a pipe or a file, the text stays as it is: a line is one, to be searched.
+    Elsewhere, in a pipe or a file, lines are not broken, so that they can be searched.
 
     Args:
-        text: what will be shown; each line goes on with its own indentation.
-        hang: by how many columns more it does.
+        text: the text; continued lines have the indentation of their line.
+        hang: additional columns of indentation.
     """
     if not sys.stdout.isatty():
         return text

@@ -56,8 +56,8 @@ class Tool(NamedTuple):
         destructive: whether it can delete something.
         idempotent: whether a second call with the same arguments changes nothing more.
         open_world: whether it reaches beyond this computer.
-        ignores_unknown: whether unknown arguments are ignored. Otherwise they are refused, since a
-            dropped filter would make a call mean more than was asked for.
+        ignores_unknown: whether unknown arguments are ignored. Otherwise they are refused, because
+            without a dropped filter a call would mean more than its caller wanted.
         allow_empty: the optional parameters for which an empty text has a meaning. For others,
             clients send it for what they leave out.
     """
@@ -237,7 +237,7 @@ class HookInput(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """What is known of a toolset without importing it. Places are `module:name`.
+    """The description of a toolset, which is read without importing it. Places are `module:name`.
 
     Attributes:
         name: what `--toolset` takes.

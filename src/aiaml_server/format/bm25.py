@@ -1,4 +1,4 @@
-"""BM25: how well a memory answers a word of a person's question.
+"""BM25: how well a memory matches a word of a question.
 
     points = rarity x tf x (K1 + 1) / (tf + K1 x (1 - B + B x length / mean length))
 
@@ -22,7 +22,7 @@ def rarity(memories: int, holding: int) -> float:
 
 
 def saturation(frequency: int, length: float) -> float:
-    """Return by what the rarity is multiplied.
+    """Return the factor of the rarity.
 
     Args:
         frequency: how often the word occurs.

@@ -1,7 +1,7 @@
-"""Which memories are meant: by agent, user, topic and time; and the language that says so.
+"""Filter memories by agent, user, topic and time, and parse filters in questions.
 
-A question such as `dinner agent:claude since:7d "san francisco"` holds words to look for and
-fields that a memory must have. `words` divides it, `Filter.with_fields` takes the fields out.
+A question such as `dinner agent:claude since:7d "san francisco"` has words to search for, and
+fields that a memory must have. `words` splits it, `Filter.with_fields` extracts the fields.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ FIELDS = {
     "since": "7d",
     "before": "2w",
 }
-"""What a question can say, each with an example of what stands behind its colon."""
+"""The fields of a question, each with an example of a value."""
 NAMES = ("agent", "user", "topic")
-"""Those of them that mean a name."""
+"""The fields whose values are names."""
 
 WHEN = "a date such as 2026-11-21, a time, or how long ago: 90m, 12h, 7d, 2w"
-"""What a time must be."""
+"""The valid values of times."""
 
 _MOST_TOPICS = 100
 
@@ -36,10 +36,10 @@ _QUOTED = re.compile(f'"{_FIELD.pattern}"', _FIELD.flags)  # a word that only lo
 
 
 def words(question: str) -> list[str]:
-    """Divide a question at its blanks, as a shell does for a command line.
+    """Split a question at its blanks, as a shell splits a command line.
 
-    Quotes make several words one, also behind a field: `topic:"fast food"`. A word in quotes that
-    looks like a field keeps them, so that `Filter.with_fields` takes it for a word.
+    Quotes join several words, also after a field: `topic:"fast food"`. A quoted word that looks
+    like a field keeps its quotes, so that `Filter.with_fields` treats it as a word.
     """
     return [_unquoted(found) for found in _WORD.finditer(question)]
 
@@ -52,10 +52,10 @@ def _unquoted(found: re.Match[str]) -> str:
 
 
 def of_shell(arguments: Iterable[str]) -> list[str]:
-    """Divide the arguments of a command line, whose own quotes a shell has taken away.
+    """Split the arguments of a command line, from which a shell has removed the quotes.
 
-    So a question in one argument has words, as has one in many, and a phrase stands in quotes of
-    its own: `'"fast food"'`. One that is a field keeps its blanks: `'topic:fast food'`.
+    A question in one argument is split into words, so a phrase needs quotes of its own:
+    `'"fast food"'`. An argument that is a field keeps its blanks: `'topic:fast food'`.
     """
     divided = (
         [each] if _FIELD.fullmatch(each) and '"' not in each else words(each) for each in arguments
@@ -90,7 +90,7 @@ class Filter(NamedTuple):
         since: str | None = None,
         before: str | None = None,
     ) -> Filter:
-        """Make a filter of a verb's options.
+        """Make a filter from the options of a command.
 
         Raises:
             InvalidInput: a time cannot be understood, or there are too many topics.
@@ -105,18 +105,18 @@ class Filter(NamedTuple):
         )
 
     def with_fields(self, words: Iterable[str]) -> tuple[Filter, list[str]]:
-        """Take the fields out of a question's words: `agent:claude`, `topic:food`, `since:7d`.
+        """Extract the fields from a question's words: `agent:claude`, `topic:food`, `since:7d`.
 
-        A word that begins with anything else and a colon stays one, and so does one in quotes.
+        A word with another prefix before its colon stays a word, and so does a quoted one.
 
         Args:
-            words: as `words` divides a question, or a shell a command line.
+            words: the words that `words` returns, or the arguments of a command line.
 
         Returns:
-            The filter with these fields too, and the words to look for.
+            The filter with these fields added, and the words to search for.
 
         Raises:
-            InvalidInput: a field has no value, one that cannot be understood, or too many.
+            InvalidInput: a field has no value or an invalid one, or there are too many topics.
         """
         wanted, rest = self, []
         for word in words:
@@ -138,7 +138,7 @@ class Filter(NamedTuple):
         return self._replace(**{field: parsed})
 
     def __bool__(self) -> bool:
-        """Whether it has any condition."""
+        """Return whether it has any condition."""
         return self != Filter()
 
     def matches(self, memory: Memory) -> bool:

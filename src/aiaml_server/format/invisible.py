@@ -1,11 +1,11 @@
-"""Characters that nobody sees, or that change what others look like, made visible (`marked`).
+"""Show invisible characters, and those that change how others look, as code points (`marked`).
 
-A model reads them like any other. So that a person sees what an agent does, each is shown as its
-code point: ‹U+202E›. They are the control characters but tab and line feed, Unicode's *default
+A model reads them like all others. So that a person sees the same as an agent, each is shown as
+‹U+202E›. They are the control characters except tab and line feed, Unicode's *default
 ignorable* code points (zero-width characters, direction marks, tags, variation selectors, fillers),
 separators of lines, and halves of surrogate pairs.
 
-What CI obeys in an output is made visible in the same way (`inert`).
+Commands to CI in an output are marked in the same way (`inert`).
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ def marked(text: str) -> str:
 
 
 def marked_line(text: str) -> str:
-    """Return a text that has to stay on one line: ends of lines and tabs are marked as well."""
+    """Return a text on one line: line ends and tabs are marked as well."""
     return text if _is_plain(text) else _ON_ONE_LINE.sub(_mark, text)
 
 
 def inert(text: str) -> str:
-    """Return a text of which CI obeys no line: the first sign of a command is shown as code point.
+    """Return a text without commands to CI: the first character of each is shown as a code point.
 
     GitHub takes for a command what begins a line, blanks aside, as `::name key=value::text`, and
     `##[name]text` anywhere in it; Azure and TeamCity `##vso[` and `##teamcity[` (their runners'
@@ -64,7 +64,7 @@ def inert(text: str) -> str:
 
 
 def inert_json(text: str) -> str:
-    """Return the same JSON with no such command in it; no line of it begins with `::`."""
+    """Return the same JSON without such commands."""
     return _OBEYED_IN_JSON.sub(r"\\u0023", text)
 
 
@@ -86,7 +86,7 @@ def code_point(character: str) -> str:
 
 
 def _is_plain(text: str) -> bool:
-    """Say at once that there is nothing to mark; of what is not ASCII, Python prints too much."""
+    """Return whether a text certainly has nothing to mark."""
     return text.isascii() and text.isprintable()
 
 
@@ -111,7 +111,7 @@ _IN_CONTEXT = frozenset([*_JOINERS, *_EMOJI_FORMS, *map(chr, _IDEOGRAPH_FORMS)])
 
 @lru_cache
 def _belongs(character: str, before: str, after: str) -> bool:
-    """Say whether an invisible character is part of the visible one before it."""
+    """Return whether an invisible character is part of the visible one before it."""
     if not before:
         return False
     if character in _JOINERS:  # RFC 5892, A.1 and A.2, with emoji, and without its tables
@@ -122,7 +122,7 @@ def _belongs(character: str, before: str, after: str) -> bool:
 
 
 def _is_joined(character: str) -> bool:
-    """Say whether a character is of a script that joins letters, or an emoji."""
+    """Return whether a character is of a script that joins letters, or an emoji."""
     return (
         character >= "\u0600"
         and unicodedata.category(character)[0] in "LMS"

@@ -1,7 +1,7 @@
-"""The languages in which a person asks: their common words, and which words are forms of one.
+"""The languages of questions: their common words, and the forms of a word.
 
-Forms are told by Snowball's stemmers (https://snowballstem.org), of which only the one that is
-wanted is loaded: the package's own `__init__` loads those of thirty languages, in 0.3 s (3.1.1).
+Forms are recognised by Snowball's stemmers (https://snowballstem.org). Only the stemmer that is
+needed is loaded: the package's own `__init__` loads those of thirty languages in 0.3 s (3.1.1).
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ _alone = threading.Lock()
 
 
 def language_of(words: Iterable[str]) -> str:
-    """Return the language of which most of the words are common ones; the first one of equals."""
+    """Return the language in which most of the words are common words."""
     asked = set(words)
     return max(COMMON, key=lambda each: len(common(each) & asked))
 
@@ -133,17 +133,17 @@ def common(language: str) -> frozenset[str]:
 
 
 class Word:
-    """A word that is looked for, with its forms.
+    """A word of a question, with its forms.
 
     Attributes:
-        text: as it is asked for, in lower case.
-        start: with which its forms begin, but for `others`.
-        others: forms that no ending tells, and the word itself.
-        bends: whether there are any but `others`.
+        text: the word in lower case.
+        start: the beginning of all its forms except `others`.
+        others: irregular forms, and the word itself.
+        bends: whether it has forms besides `others`.
     """
 
     def __init__(self, text: str, language: Language | None = None) -> None:
-        """Find out how the forms of a word begin.
+        """Find the common beginning of a word's forms.
 
         Args:
             text: the word in lower case.
@@ -166,7 +166,7 @@ class Word:
                 self.bends = True
 
     def is_form(self, term: str) -> bool:
-        """Say whether a term is this word or a form of it.
+        """Return whether a term is this word or a form of it.
 
         >>> Word("rehearsal", Language("english")).is_form("rehearsing")
         True
@@ -179,27 +179,27 @@ class Word:
 
 
 class Language:
-    """One language's forms.
+    """The word forms of one language.
 
     Attributes:
-        name: as Snowball calls it.
+        name: its name in Snowball.
     """
 
     def __init__(self, name: str) -> None:
-        """Make what tells the forms of a language."""
+        """Load the stemmer and the irregular forms of a language."""
         self.name = name
         self._groups = [each.split() for each in IRREGULAR.get(name, "").split(",")]
 
     def stem(self, word: str) -> str:
-        """Take the ending off a word."""
+        """Return the stem of a word."""
         return _stem(self.name, word)
 
     def keeps(self, stem: str) -> bool:
-        """Say whether all words with a stem begin with it."""
+        """Return whether all words with a stem begin with it."""
         return self.name == "english" and stem[-1] not in "eiy"
 
     def irregular(self, word: str) -> list[str]:
-        """Return the forms of a word that no ending tells, with the plain form; mostly none."""
+        """Return the irregular forms of a word with its plain form; usually none."""
         for group in self._groups:
             if word in group:
                 return group
@@ -218,7 +218,7 @@ def _stem(language: str, word: str) -> str:
 
 @cache
 def _stemmer(language: str) -> Any:
-    """Load a stemmer, which holds the word that it is given."""
+    """Load the stemmer of a language."""
     found = find_spec("snowballstemmer")
     parts = ModuleType(_PARTS)
     parts.__path__ = list((found and found.submodule_search_locations) or ())

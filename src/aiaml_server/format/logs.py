@@ -1,4 +1,4 @@
-"""How the log is written: a record on one line, and nothing in it that nobody sees."""
+"""The format of the log: one line for each record, without invisible characters."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class Memory:
 
     @property
     def file_name(self) -> str:
-        """`YYYYMMDD_HHMMSS_<id>.md`, in UTC; 1970 where the timestamp names no moment."""
+        """`YYYYMMDD_HHMMSS_<id>.md`, in UTC; 1970 if the timestamp is no date."""
         made = to_utc(parse_timestamp(self.timestamp) or 0) or EPOCH
         return f"{made.year:04}{made:%m%d_%H%M%S}_{self.id}.md"
 

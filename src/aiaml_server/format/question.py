@@ -15,11 +15,11 @@ MAX_WORDS = 64
 
 
 class Question(NamedTuple):
-    """What is looked for.
+    """A parsed question.
 
     Attributes:
-        words: each with its forms.
-        phrases: what must stand so, in lower case and in NFC.
+        words: the words with their forms.
+        phrases: texts that must occur exactly, in lower case and in NFC.
     """
 
     words: tuple[Word, ...]
@@ -27,7 +27,7 @@ class Question(NamedTuple):
 
     @classmethod
     def parse(cls, parts: Iterable[str]) -> Question:
-        """Return the question that was asked.
+        """Parse a question.
 
         Common words ("the", "what") are left out, unless there are no others.
 
@@ -35,7 +35,7 @@ class Question(NamedTuple):
             parts: the words; a part that has blanks inside is a phrase.
 
         Raises:
-            InvalidInput: there is nothing to look for, or too much.
+            InvalidInput: it has no words, or too many.
         """
         parts = [normalize(part.strip().lower()) for part in parts if part.strip()]
         if not parts or sum(map(len, parts)) > MAX_QUESTION:
@@ -46,7 +46,7 @@ class Question(NamedTuple):
         language = Language(name)
         telling = [text for text in asked if text not in common(name)] or list(asked)
         words = tuple(Word(text, language) for text in telling[:MAX_WORDS])
-        # Signs alone, such as "++", are looked for as they stand.
+        # Signs alone, such as "++", are searched exactly.
         phrases = [part for part in parts if not words or len(part.split()) > 1]
         return cls(words, tuple(phrases))
 

@@ -1,4 +1,4 @@
-r"""The specification's relevance formula, literally: the definition that the index is judged by.
+r"""The relevance formula of the specification. The index must give the same answer.
 
 The four fields are the topics joined by single spaces, the content, the user and the agent, all in
 lower case. A keyword scores, in each field, the number of times it occurs (`str.count`) plus the
@@ -6,9 +6,8 @@ number of matches of `\b` + the keyword, escaped + `\b`. An occurrence in the to
 
     score = 2 x topics + content + user + agent + whole words in all four
 
-A memory's score is the sum over the keywords. A keyword that occurs in no memory is looked for in
-its other Unicode forms instead, so that `café` finds what another system wrote as `cafe` and an
-accent.
+A memory's score is the sum over the keywords. A keyword that occurs in no memory is searched in
+its other Unicode forms instead: `café` finds what another system wrote as `cafe` and an accent.
 """
 
 from __future__ import annotations
@@ -56,11 +55,11 @@ class Hit(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a person's search found.
+    """The result of a search with a filter.
 
     Attributes:
-        total: in how many memories a keyword occurs, of those that are meant.
-        hits: the part of them that was asked for, in the order of `ordered`.
+        total: the number of matching memories.
+        hits: the requested part of them, sorted as `ordered` does.
     """
 
     total: int
@@ -102,10 +101,10 @@ _patterns: dict[str, re.Pattern[str]] = {}  # the keywords of one question, at t
 
 
 def _whole_word(keyword: str) -> re.Pattern[str]:
-    r"""Return `\b` keyword `\b`, written so that the engine first looks for the letters.
+    r"""Return `\b` keyword `\b` as a pattern that searches for the letters first.
 
-    Where they stand, it steps back by their number and asks for the boundary before them. This
-    finds the same matches ten times as fast, and never compares the letters twice.
+    After the letters it looks back for the boundary before them. This finds the same matches ten
+    times as fast, and never compares the letters twice.
     """
     if (pattern := _patterns.get(keyword)) is None:
         letters = re.escape(keyword)
@@ -132,8 +131,8 @@ def hit(
         memory_id: its id.
         timestamp: as its file states it.
         searched: its fields.
-        keywords: what to look for.
-        forms: the form in which a keyword is looked for, if it is another.
+        keywords: the cleaned keywords.
+        forms: the form in which a keyword is searched, if it is another.
     """
     forms = forms or {}
     scores = {
@@ -149,8 +148,8 @@ def hit(
 def rank(memories: Iterable[tuple[str, Memory]], keywords: Iterable[str]) -> list[Hit]:
     """Return the best hits among (file name, memory) pairs: the literal answer to `think`.
 
-    By score, then newest first (a timestamp that names no moment last), then by file name from the
-    end of the alphabet, so that two answers to the same question are the same.
+    Sorted by score, then newest first (a timestamp that is no date last), then by file name,
+    descending. So two answers to the same question are the same.
     """
     return every_hit(memories, clean(keywords))[:MAX_HITS]
 
@@ -175,7 +174,7 @@ def _form_that_occurs(keyword: str, texts: Sequence[str]) -> str:
 
 
 def other_forms(keyword: str) -> list[str]:
-    """Return the Unicode forms in which a keyword that occurs nowhere is tried: NFC, then NFD."""
+    """Return the other Unicode forms of a keyword, NFC before NFD."""
     if keyword.isascii():
         return []
     forms = [unicodedata.normalize(form, keyword) for form in ("NFC", "NFD")]
@@ -183,12 +182,12 @@ def other_forms(keyword: str) -> list[str]:
 
 
 def ordered(hits: Iterable[Hit]) -> list[Hit]:
-    """Sort hits as an answer has them."""
+    """Return hits in the order of an answer."""
     by_name = sorted(hits, key=lambda found: found.file_name, reverse=True)
     return sorted(by_name, key=lambda f: (-f.relevance_score, newest_first(f.timestamp)))
 
 
 def newest_first(timestamp: str) -> float:
-    """Sort key: the later the moment the smaller, and infinite without a moment."""
-    moment = parse_timestamp(timestamp)
-    return float("inf") if moment is None else -moment
+    """Return a sort key: the later the smaller; infinite for a timestamp that is no date."""
+    instant = parse_timestamp(timestamp)
+    return float("inf") if instant is None else -instant

@@ -1,1 +1,1 @@
-"""The directory on disk: its files, and what lies beside them."""
+"""The memory directory, and files about it in the user's state and cache directories."""

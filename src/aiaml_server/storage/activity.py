@@ -1,7 +1,7 @@
-"""When each client last searched and stored something: counts and times, never the words.
+"""When each client last searched and stored something: counts and times, never any text.
 
-They lie in the user's state directory, in one small file for each client and base. An activity that
-cannot be recorded is lost; nobody waits for it, and two at the same moment may count as one.
+Each client and base has one small file in the user's state directory. An activity that cannot be
+recorded is dropped. Two at the same time may count as one.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _MAX_NAME = 200  # characters of a client's name
 
 
 class Activity(NamedTuple):
-    """What is known of a client.
+    """The recorded activity of a client.
 
     Attributes:
-        client: its name, as it gave it.
+        client: its name, as the client gave it.
         asked: when it last asked, in microseconds since 1970; None for never.
         stored: when it last stored.
         asked_count: how often it has asked.
@@ -59,7 +59,7 @@ def note_stored(base: Path, client: str) -> None:
 
 
 def read_activity(base: Path) -> list[Activity]:
-    """Return what is known of each client of a base, by name."""
+    """Return the activity of each client of a base, sorted by name."""
     found = []
     with suppress(OSError):
         found = [_read(path) for path in _directory(base).glob("*.json")]
@@ -85,7 +85,7 @@ def _digest(text: str) -> str:
 
 
 def _read(path: Path) -> Activity | None:
-    """Return what a file states; None if it is missing or damaged."""
+    """Return the content of a file; None if it is missing or damaged."""
     with suppress(OSError, ValueError, TypeError):
         client, *numbers = json.loads(read_own(path, _MAX_BYTES))
         if all(number is None or isinstance(number, int) for number in numbers):

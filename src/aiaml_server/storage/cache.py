@@ -1,7 +1,7 @@
 """Databases in the user's cache directory, in a folder for each base.
 
-A base directory may come from somebody else, and SQLite obeys what lies beside a database, such as
-a journal. So nothing is kept in the base itself.
+A base directory may come from somebody else, and SQLite uses files beside a database, such as a
+journal. So no database is stored in the base itself.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def index_file(base: Path) -> Path:
 def make_index_file(base: Path) -> Path:
     """Return the path of the index of a base, in a folder that exists.
 
-    A new folder is the occasion to remove those of bases that are gone.
+    When a folder is created, the folders of bases that no longer exist are removed.
 
     Raises:
         NoStateDirectory: the user has no cache directory.
@@ -63,7 +63,7 @@ def make_index_file(base: Path) -> Path:
 
 
 def delete_index(base: Path) -> None:
-    """Delete the index of a base. The next question makes it anew.
+    """Delete the index of a base. The next question rebuilds it.
 
     Raises:
         NoStateDirectory: the user has no cache directory.
@@ -75,7 +75,7 @@ def delete_index(base: Path) -> None:
 
 
 class CacheDatabase:
-    """One connection to a SQLite file that several processes share, and anybody may delete.
+    """One connection to a SQLite file that several processes share and that may be deleted.
 
     Used by one thread at a time.
     """
@@ -117,7 +117,7 @@ class CacheDatabase:
 
     @property
     def is_current(self) -> bool:
-        """Whether the file still has its name."""
+        """Return whether the open file is still the one at the path."""
         try:
             return self._path is None or self._path.stat().st_ino == self._inode
         except OSError:
@@ -125,7 +125,7 @@ class CacheDatabase:
 
     @contextmanager
     def transaction(self, kind: str = "DEFERRED") -> Iterator[None]:
-        """Read one state of the file; or write, where the kind is `IMMEDIATE`."""
+        """Run a transaction inside the `with`: for reading, or with `IMMEDIATE` for writing."""
         self._connection.execute(f"BEGIN {kind}")
         try:
             yield

@@ -1,4 +1,4 @@
-"""Which files of a store differ from what is known of them."""
+"""Find the files of a store that changed since they were recorded."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from aiaml_server.storage.store import Stamp, Store
 
 
 class ChangeDetector:
-    """Compares the files of a store with the stamps that are known of them.
+    """Compares the files of a store with recorded stamps.
 
     Names are compared when the stamp of the directory changes, and stamps of files at intervals.
     Where the directory has changed and its names have not, a file was replaced, and the stamps are
     compared at once.
 
     Attributes:
-        known: the stamp of each file, as its owner has recorded it.
+        known: the recorded stamp of each file.
         listed: the stamp of the directory at the last comparison of names; None where a later
             change might not show in it.
     """
 
     def __init__(self, store: Store, listed: Stamp | None, rescan_seconds: float | None) -> None:
-        """Compare from now on.
+        """Prepare to compare.
 
         Args:
             store: the files.
@@ -36,7 +36,7 @@ class ChangeDetector:
         self._rescanned = float("-inf")
 
     def is_due(self, directory: Stamp) -> bool:
-        """Return whether there is something to compare, by the stamp of the directory."""
+        """Return whether files must be compared, by the stamp of the directory and the interval."""
         return directory != self.listed or self._is_rescan_due()
 
     def _is_rescan_due(self) -> bool:

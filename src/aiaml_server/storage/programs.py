@@ -1,9 +1,9 @@
-"""Where programs are: absolute paths, from PATH, and never in the current directory.
+"""Find programs in the absolute directories of PATH, never in the current directory.
 
-A client starts the server in whatever directory its user has opened, and that may be a stranger's.
-A bare name is looked for there too: by Windows before PATH, by POSIX where PATH has an empty or a
-relative entry. So we start no program by a bare name; and for what others start (git, editors, the
-standard library), the process's own PATH has no such entries (`variables`).
+A client starts the server in the directory that its user has opened, which may be somebody else's.
+A bare name would be found there too: on Windows before PATH, on POSIX if PATH has an empty or
+relative entry. So no program is started by a bare name. For programs that others start (git,
+editors, the standard library), `variables` removes such entries from the PATH.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ def find(program: str, path: str | None = None) -> str | None:
     """Return the absolute path of a program, or None where there is none.
 
     Args:
-        program: its name, or its absolute path; a relative path is not looked for.
-        path: what stands for the environment's PATH.
+        program: its name or absolute path; a relative path is never found.
+        path: used instead of the environment's PATH.
     """
     if Path(program).name == program:
         places = _places(path)
     else:
         places = [""] if Path(program).is_absolute() else []
     endings = [""]
-    if sys.platform == "win32":  # which lists what may stand behind a name
+    if sys.platform == "win32":  # PATHEXT lists the suffixes of programs
         known = os.environ.get("PATHEXT", ".COM;.EXE;.BAT;.CMD").lower().split(";")
         endings = known if Path(program).suffix.lower() not in known else endings
     for place in places:
@@ -37,7 +37,7 @@ def find(program: str, path: str | None = None) -> str | None:
 
 
 def variables() -> dict[str, str]:
-    """Return the environment variables by which others do not look in the current directory."""
+    """Return environment variables that keep others from searching the current directory."""
     nowhere = {"NoDefaultCurrentDirectoryInExePath": "1"} if sys.platform == "win32" else {}
     # An empty PATH would be the current directory again.
     return {"PATH": os.pathsep.join(_places(None)) or sys.exec_prefix, **nowhere}

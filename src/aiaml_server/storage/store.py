@@ -39,12 +39,12 @@ _MOST = (1 << 63) - 1  # that a database takes; a time after 2262 and some inode
 
 
 class Stamp(NamedTuple):
-    """What tells one state of a file or directory from another, without reading it.
+    """The state of a file or directory, without its content: two states differ in their stamps.
 
     Attributes:
         modified: when its content was changed, in nanoseconds since 1970.
-        changed: when anything about it was changed, which no program can set (on Windows the time
-            of its creation).
+        changed: when anything about it was changed; no program can set it (on Windows the time of
+            its creation).
         inode: its number in the file system.
         size: in bytes.
     """
@@ -56,16 +56,16 @@ class Stamp(NamedTuple):
 
     @classmethod
     def of(cls, status: os.stat_result) -> Stamp:
-        """Take it from what the system says of a file or directory."""
+        """Make a stamp from the result of `os.stat`."""
         modified, changed = status.st_mtime_ns & _MOST, status.st_ctime_ns & _MOST
         return cls(modified, changed, status.st_ino & _MOST, status.st_size)
 
     @property
     def settled(self) -> bool:
-        """Whether any later change is sure to give another stamp.
+        """Return whether any later change is certain to give another stamp.
 
-        File systems count time in ticks. What changes twice within one keeps its stamp, as git
-        knows from its own index ("racy"); so a stamp of this very moment proves nothing yet.
+        File systems count time in ticks. A file that changes twice within a tick keeps its stamp
+        (git calls this "racy"), so a stamp of the current tick proves nothing yet.
         """
         last = self.modified if sys.platform == "win32" else self.changed
         tick = _COARSE_TICK if last % 1_000_000_000 == 0 else _TICK
@@ -73,20 +73,20 @@ class Stamp(NamedTuple):
 
 
 NEVER = Stamp(0, 0, 0, 0)
-"""What is recorded where a change might not show in the stamp: no file bears it."""
+"""Recorded if a later change might not show in the stamp. No file has this stamp."""
 
 UNREADABLE = Stamp(-1, -1, -1, -1)
 """The stamp of a file of which the system does not say in what state it is."""
 
 
 class ReadFile(NamedTuple):
-    """A file as it was read.
+    """A file that was read.
 
     Attributes:
         name: its name in the directory.
-        stamp: of the file before it was read; NEVER where a later change might not show in it.
+        stamp: of the file before it was read; NEVER if a later change might not show in it.
         size: in bytes.
-        memory: what it states; None if it states none.
+        memory: the memory in it; None if there is none.
         problem: why there is no memory.
     """
 
@@ -114,12 +114,12 @@ class Store:
     # --- writing ------------------------------------------------------------------------------
 
     def add(self, memory: Memory) -> Memory:
-        """Store a new memory; return it under the id that it was given.
+        """Store a new memory; return it with its id.
 
         On return it is whole and durable on disk. The id is unique in the directory: it is drawn
-        again while a file has it, under a lock that processes share. Should a neighbour keep the
-        lock (stopped in the middle of a write) or the file system have none, the memory is stored
-        without it after `LOCK_SECONDS`: a write is never refused for it.
+        again while a file has it, under a lock that processes share. If another process holds the
+        lock for `LOCK_SECONDS`, or the file system has no locks, the memory is stored without it:
+        a write is never refused because of a lock.
 
         Raises:
             StoreError: the disk refused; nothing was left behind.
@@ -139,7 +139,7 @@ class Store:
 
     @contextmanager
     def _adding(self, what: str) -> Iterator[None]:
-        """Know which ids are taken inside the `with`, and add no memory beside another process."""
+        """Hold the lock and know which ids are taken, inside the `with`."""
         self._make_directories()
         try:
             with hold_lock(self._lock, LOCK_SECONDS) as hold:
@@ -169,11 +169,11 @@ class Store:
             raise StoreError("create", error.filename or self.directory, error) from error
 
     def add_all(self, memories: Iterable[Memory], stored: Callable[[Memory], object]) -> None:
-        """Store new memories, as `add` does each, but durable all in one step.
+        """Store new memories like `add`, but make all of them durable in one step.
 
         Args:
-            memories: some hundreds: others wait with what they write until these are stored.
-            stored: is given each as it is stored, also of those before a failure or a Ctrl-C.
+            memories: at most some hundreds: other writers wait until these are stored.
+            stored: is called with each stored memory, also with those before a failure or Ctrl-C.
 
         Raises:
             StoreError: the disk refused; nothing was left behind but what `stored` was given.
@@ -233,10 +233,10 @@ class Store:
     # --- reading ------------------------------------------------------------------------------
 
     def names(self, *, missing_ok: bool = True) -> list[str]:
-        """Return the names that a memory may stand under: `*.md`, none that is hidden.
+        """Return the names that memories may have: `*.md`, without hidden files.
 
         Raises:
-            StoreError: there is something, but it cannot be listed; or nothing, which is not ok.
+            StoreError: the directory cannot be listed, or is missing although it should exist.
         """
         try:
             names = os.listdir(self.directory)  # noqa: PTH208
@@ -248,17 +248,17 @@ class Store:
 
     @staticmethod
     def may_hold(name: str) -> bool:
-        """Say whether a memory may stand under a name."""
+        """Return whether a memory may have a name."""
         return name.endswith(SUFFIX) and name[0] != "."
 
     def stamp(self, name: str = "") -> Stamp | None:
         """Return the stamp of the file `name`, or of the directory; None when there is none.
 
-        The directory's changes whenever a name in it appears, disappears or is replaced. One bad
-        file is `UNREADABLE`, so that it hides no other.
+        The stamp of the directory changes whenever a name in it appears, disappears or is replaced.
+        A file that cannot be examined is `UNREADABLE`, so that it hides no other.
 
         Raises:
-            StoreError: there is a directory, but the system does not say in what state it is.
+            StoreError: the directory exists, but cannot be examined.
         """
         path = self._path(name)
         try:
@@ -304,7 +304,7 @@ class Store:
             return ReadFile(name, known, stamp.size, problem=str(error))
 
     def text(self, name: str) -> str:
-        """Return the text of the file `name`, as it stands.
+        """Return the exact text of the file `name`.
 
         Raises:
             FileNotFoundError: there is no such file.
@@ -346,16 +346,16 @@ class Store:
         self.tell()
 
     def report(self, name: str, problems: str) -> None:
-        """Have `tell` say what is wrong with a file, once for each of its states."""
+        """Let `tell` log what is wrong with a file, once for each of its states."""
         stamp = self.stamp(name)
         if self._reported.get(name) != stamp:
             self._reported[name] = stamp
             self._untold.append((name, problems))
 
     def tell(self) -> None:
-        """Say in the log which files were skipped since; of many, one and their number.
+        """Log which files were skipped since the last call; of many, one and their number.
 
-        Nothing may be locked by then that others wait for.
+        The caller must hold no lock.
         """
         untold, self._untold = self._untold, []
         if len(untold) > SOME:
@@ -370,5 +370,5 @@ class Store:
 
 
 def id_in(name: str) -> str:
-    """Return the id that a file's name ends with; all of it, where it is not of our form."""
+    """Return the id at the end of a file's name; the whole name if it has another form."""
     return name.removesuffix(SUFFIX).rpartition("_")[2]

@@ -1,4 +1,4 @@
-"""What toolsets share: how a function becomes a tool, and what that answers when it fails."""
+"""Shared by toolsets: make a tool of a function, and its answer after a failure."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from aiaml_server.toolset import Tool, error_answer
 
 
 class Failure(TypedDict, total=False):
-    """What a tool answers when it fails: a code of a closed list, and a sentence."""
+    """The answer of a tool after a failure: a code of a closed list, and a sentence."""
 
     error: str
     message: str
 
 
 class Plain:
-    """Has the schema of a parameter that may be left out name its type alone, without null.
+    """Lets the schema of an optional parameter name its type alone, without null.
 
-    Null is taken all the same; command lines and small models cannot fill a choice of types.
+    Null is accepted anyway. Command lines and small models cannot fill a choice of types.
     """
 
     def __get_pydantic_json_schema__(
@@ -40,10 +40,10 @@ PLAIN = Plain()
 
 @dataclass(frozen=True)
 class Whole(Plain):
-    """What makes a parameter a whole number that may be left out.
+    """Makes a parameter an optional whole number.
 
-    Null and empty text count as left out, and a number is taken as 5.0 and as "5", too: clients
-    and small models send all of these.
+    Null and empty text count as left out, and 5.0 and "5" are accepted for 5: clients and
+    small models send all of these.
 
     Attributes:
         least: the smallest.
@@ -62,7 +62,7 @@ class Whole(Plain):
 
 @dataclass(frozen=True)
 class Few:
-    """Refuses a list or an object with more parts than anybody means, before it looks at one.
+    """Refuses a list or an object with too many members before it reads any of them.
 
     Attributes:
         most: how many it may have.
@@ -82,7 +82,7 @@ class Few:
 
 
 def as_number(value: object) -> object:
-    """Return a whole number that is written otherwise; None for an empty text."""
+    """Return a whole number that is written as a float or a text; None for an empty text."""
     if value == "":
         return None
     if isinstance(value, float) and value.is_integer():
@@ -105,9 +105,9 @@ def tool(
     Args:
         call: the function.
         description: what agents read of it.
-        shape: what it answers.
+        shape: the shape of its answer.
         rules: what each parameter must be; where tools differ, by "tool parameter".
-        hints: what is true of it beside, as `Tool` has it.
+        hints: other attributes of `Tool`.
     """
     name = call.__name__
     parameters = inspect.signature(call).parameters

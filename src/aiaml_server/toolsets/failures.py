@@ -1,4 +1,4 @@
-"""What several toolsets say: of a wrong value, of the disk, and beside a file on GitHub."""
+"""Messages of several toolsets: about wrong values, the disk, and files on GitHub."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ _MOST_SHOWN = 80  # characters of a wrong value
 
 
 def shorten(text: str, most: int = _MOST_SHOWN) -> str:
-    """Return as much of a text as an error shows, or as is asked for: it may have megabytes."""
+    """Return the beginning of a text for an error message: the text may have megabytes."""
     return text if len(text) <= most else f"{text[:most]}…"
 
 
 def annotation(level: str, text: str, **where: object) -> str:
-    """Return, without its `::`, the line that GitHub shows beside a file; it begins no other.
+    """Return the line, without its `::`, that GitHub shows beside a file.
 
     Args:
         level: `error` or `warning`.
-        text: what is said.
+        text: the message.
         where: `file`, `line` and `title`.
     """
 
@@ -31,5 +31,5 @@ def annotation(level: str, text: str, **where: object) -> str:
 
 
 def disk_error(what: object, error: OSError) -> DiskError:
-    """Return what is raised where the system refused something."""
+    """Return the error to raise when the system refused something."""
     return DiskError(f"{what}: {os_reason(error)}")

@@ -1,4 +1,4 @@
-"""Asks git about a repository that anybody may have made: it runs nothing of it, and ends."""
+"""Ask git about a repository that anybody may have made, without running anything of it."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from aiaml_server.errors import AiamlError
 from aiaml_server.git import TIMED_OUT, Git, GitFailed
 
 _SECONDS = 30.0
-_SILENT = 60.0  # seconds in which a directory is not asked again where git did not end
+_SILENT = 60.0  # seconds for which git is not run again in a directory where it did not end
 _silent: dict[str, float] = {}  # when git did not end in a directory
 
 
 def ask(
     root: str, *words: str, seconds: float = _SECONDS, given: bytes = b""
 ) -> subprocess.CompletedProcess[bytes] | None:
-    """Return how git ended in a directory; None where there is no git, or it does not end in time.
+    """Run git in a directory and return the result; None without git or after the time limit.
 
-    `given` is what it reads.
+    `given` is its standard input.
 
-    Filters of the repository would be run by what compares files with commits, such as `git diff`
-    and `git status`: these are not to be asked for.
+    Commands that compare files with commits, such as `git diff` and `git status`, would run filters
+    of the repository. Do not use them.
     """
     if time.monotonic() < _silent.get(root, 0.0):
         return None

@@ -1,9 +1,9 @@
 """Whether a directory that a toolset found belongs to this user.
 
-Whoever may write to a directory above the working directory can put something there that is found.
+Whoever may write to a directory above the working directory can place files there.
 So another user's files are used only if the person trusts the directory, as git does since
-CVE-2022-24765 (`safe.directory`). What a setting or an option names needs no other confirmation.
-Windows tells no owner, so nothing is checked there.
+CVE-2022-24765 (`safe.directory`). A directory that a setting names needs no confirmation.
+On Windows no owner is known, so nothing is checked there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from aiaml_server.identity import SAFE_DIRECTORIES, is_trusted
 
 
 def foreign_owner(top: Path, names: Iterable[str], environ: Mapping[str, str] = os.environ) -> str:
-    """Return a sentence if what was found belongs to another user; empty if it may be used.
+    """Return a sentence if the directory belongs to another user; empty if it may be used.
 
     Args:
         top: the directory that was found.

@@ -1,4 +1,4 @@
-"""What every toolset says of a text that seems to hold a secret: its kind, and never the value."""
+"""The warning of toolsets about a possible secret: its kind, never its value."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _TAKE_OUT = (
 )
 
 
-_NAME = 200  # characters, of which the last are looked at
+_NAME = 200  # the last characters that are checked
 _LONGEST = 250  # characters of a value that stands alone
 
 
 def secret_warning(*texts: str | None, check: bool) -> list[str]:
-    """Return a warning where one of some texts seems to hold a secret; else none.
+    """Return a warning if one of the texts seems to hold a secret; else nothing.
 
-    A text that names one and the text behind it, where that is a single word, count as written
-    below each other: a subject "router password", and the password as the content.
+    A text that names a secret and a following text of a single word are checked together, such as
+    the subject "router password" and the password as the content.
     """
     given = [each for each in texts if each]
     below = [
@@ -34,5 +34,5 @@ def secret_warning(*texts: str | None, check: bool) -> list[str]:
 
 
 def find_leak(data: bytes, *, check: bool) -> Secret | None:
-    """Return the first secret in `data`; None where it is not to be checked."""
+    """Return the first secret in `data`; None if the check is off."""
     return find_secret(data) if check else None

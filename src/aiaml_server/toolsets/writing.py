@@ -1,4 +1,4 @@
-"""How toolsets change a directory that a person may share: whole files, with their modes."""
+"""Write whole files into a directory that a person may share, and preserve their modes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aiaml_server.files import remove_stale_temporaries, replace_atomic
 
 
 def replace(path: Path, data: bytes) -> None:
-    """Put a whole file in place, durably; its mode stays, and a new one has its directory's.
+    """Write a whole file durably. Its mode stays; a new file gets that of its directory.
 
     Raises:
         OSError: the disk refused; the old file is there.
@@ -20,9 +20,9 @@ def replace(path: Path, data: bytes) -> None:
 
 
 def clear_unfinished(directory: Path) -> None:
-    """Delete the files that writers which were killed have left, while nobody else writes."""
+    """Delete temporary files of killed writers. The caller must be the only writer."""
     try:
         names = os.listdir(directory)  # noqa: PTH208 (four times as fast)
-    except OSError:  # whoever writes there is told
+    except OSError:  # the next write reports it
         return
     remove_stale_temporaries(directory, names, 0)
