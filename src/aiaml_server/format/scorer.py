@@ -83,9 +83,12 @@ def clean(keywords: Iterable[str]) -> list[str]:
 
 def fields(memory: Memory) -> Fields:
     """Return the text that is searched, in lower case, and the weight of an occurrence in it."""
-    topics = " ".join(memory.topics)
-    texts = ((2, topics), (1, memory.content), (1, memory.user), (1, memory.agent))
-    return tuple((weight, text.lower()) for weight, text in texts)
+    return (
+        (2, " ".join(memory.topics).lower()),
+        (1, memory.content.lower()),
+        (1, memory.user.lower()),
+        (1, memory.agent.lower()),
+    )
 
 
 def score(searched: Fields, keyword: str) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.question import normalize
 from aiaml_server.format.scorer import Found, other_forms, score
-from aiaml_server.index.database import Database, listed
+from aiaml_server.index.database import IN, Database, listed
 from aiaml_server.index.listing import Stamps, best_hits, keep_matching
 from aiaml_server.index.terms import TERM, split_counts
 
@@ -19,7 +19,7 @@ Scores = dict[int, int]  # the score of each file that has any, by its id in the
 
 
 def find(
-    database: Database, keywords: Sequence[str], wanted: Filter | None, part: slice
+    database: Database, keywords: Sequence[str], wanted: Filter, part: slice
 ) -> tuple[Found, Stamps]:
     """Return a part of the hits for cleaned keywords, and the stamps of their files.
 
@@ -50,29 +50,22 @@ def scores_of(database: Database, keyword: str, *, composed: bool = False) -> Sc
     scores: Scores = {}
     to_read: set[int] = set()
     part = max(TERM.findall(keyword), key=len, default="")
-    terms = database.vocabulary.find(part, database.most_terms) if part else None
-    for term, files in database.files_of(terms or []):
+    terms = database.terms_with(part) if part else None
+    for counted, files in database.files_of(terms or []):
         if part != keyword:
             to_read.update(files)
-        elif points := _points(term, keyword):
-            for file in files:
-                scores[file] = scores.get(file, 0) + points
+            continue
+        term, in_topics, elsewhere = split_counts(counted)
+        whole_words = in_topics + elsewhere if term == keyword else 0
+        points = term.count(keyword) * (2 * in_topics + elsewhere) + whole_words
+        for file in files if points else ():
+            scores[file] = scores.get(file, 0) + points
     for file in not_exact:
         scores.pop(file, None)
-    statement = "SELECT * FROM texts"
-    if terms is not None:
-        statement = f"{statement} WHERE id IN (SELECT value FROM json_each(?1))"
-    for file, *texts in database.rows(
-        statement, [listed(to_read | not_exact)][: terms is not None]
-    ):
+    which = [] if terms is None else [listed(to_read | not_exact)]
+    where = f"WHERE id {IN}" if which else ""
+    for file, *texts in database.rows(f"SELECT * FROM texts {where}", which):
         topics, *others = map(normalize, texts) if composed else texts
         if points := score(((2, topics), *((1, text) for text in others)), keyword):
             scores[file] = points
     return scores
-
-
-def _points(counted: str, keyword: str) -> int:
-    """Return what a counted term adds to the score of a keyword."""
-    term, in_topics, elsewhere = split_counts(counted)
-    whole_words = in_topics + elsewhere if term == keyword else 0
-    return term.count(keyword) * (2 * in_topics + elsewhere) + whole_words

@@ -1,8 +1,8 @@
 """The SQLite file of an index: its tables, and how files are recorded in it.
 
-`postings` is a contentless FTS5 table that maps the number of a counted term to memories. The words
-themselves stand only in `terms` and `texts`, where `secure_delete` overwrites what is deleted: FTS5
-keeps deleted terms until it merges its segments, but those are numbers here.
+`postings` has the ids of the files that have a counted term, in a row for each bucket of ids. So
+adding a file rewrites little, and removing it leaves none of its words, because `secure_delete`
+overwrites what is deleted. `terms` has each counted term once, the newest last.
 
 Ids are never used twice, so what another process has added is what has a higher id.
 """
@@ -10,17 +10,21 @@ Ids are never used twice, so what another process has added is what has a higher
 from __future__ import annotations
 
 import json
+from array import array
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from aiaml_server.format.scorer import fields
-from aiaml_server.index.terms import TermCounts, Vocabulary, count_terms
+from aiaml_server.index.terms import count_terms
 from aiaml_server.storage.cache import CacheDatabase
 from aiaml_server.storage.store import ReadFile, Stamp
 from aiaml_server.timestamps import parse_timestamp
 
-_TEXTS_PER_TERM = 3  # looking up a term costs as much as counting a keyword in three texts
 _FEWEST_TERMS = 100
+_PART_OF_TERMS = 5  # looking up more than a fifth takes longer than counting in all texts
+_BUCKET = 5_000  # ids
+_ID = "I"  # the type of an id in an array: four bytes
 _SCHEMA = """
 CREATE TABLE files (
     id INTEGER PRIMARY KEY AUTOINCREMENT, name UNIQUE, modified, changed, inode, size, problem,
@@ -29,113 +33,131 @@ CREATE TABLE files (
 CREATE INDEX files_by_id ON files (memory_id);
 CREATE INDEX files_by_time ON files (instant DESC, name DESC);
 CREATE INDEX files_not_exact ON files (id) WHERE NOT is_exact;
+CREATE INDEX files_with_problem ON files (name, problem) WHERE problem != '';
 CREATE TABLE texts (id INTEGER PRIMARY KEY, topics, content, user, agent);
-CREATE TABLE labels (file, field, label, key, PRIMARY KEY (file, field, label)) WITHOUT ROWID;
+CREATE TABLE labels (file, key, label, PRIMARY KEY (file, key)) WITHOUT ROWID;
 CREATE INDEX labels_by_key ON labels (key, file);
-CREATE INDEX labels_by_field ON labels (field, key, file, label);
 CREATE TABLE directory (modified, changed, inode, size);
+INSERT INTO directory VALUES (0, 0, 0, 0);
 CREATE TABLE terms (id INTEGER PRIMARY KEY AUTOINCREMENT, term UNIQUE);
-CREATE VIRTUAL TABLE postings USING fts5(
-    numbers, content='', columnsize=0, detail=none, tokenize='ascii'
-);
-INSERT INTO postings (postings, rank) VALUES ('hashsize', 16777216);
+CREATE TABLE postings (term, bucket, files, PRIMARY KEY (term, bucket)) WITHOUT ROWID;
 PRAGMA user_version = 1
 """
 IN = "IN (SELECT value FROM json_each(?))"
 
+FilesOf = defaultdict[str, list[int]]  # by counted term, the ids of files in one bucket
+
 
 class Database(CacheDatabase):
-    """The database of an index.
-
-    Attributes:
-        vocabulary: the counted terms, as of the last `load_terms`.
-        most_terms: the number of terms beyond which a keyword is sooner counted in all texts.
-    """
+    """The database of an index."""
 
     def __init__(self, path: Path | None) -> None:
         """Open the file of an index; None for one in memory."""
-        self.vocabulary = Vocabulary()
-        self.most_terms = _FEWEST_TERMS
+        self._terms = "\n"  # all, each on a line, in which `str.find` looks for a part
+        self._last_term = 0
         super().__init__(path, _SCHEMA)
 
-    def load_terms(self) -> None:
-        """Add to the vocabulary what was recorded since the last time."""
-        ((files,),) = self.rows("SELECT count(*) FROM files")
-        self.most_terms = _FEWEST_TERMS + files // _TEXTS_PER_TERM
-        statement = "SELECT id, term FROM terms WHERE id > ? ORDER BY id"
-        self.vocabulary.add(self.rows(statement, [self.vocabulary.last_id]).fetchall())
+    def terms_with(self, part: str) -> list[str] | None:
+        """Return the counted terms that contain a text; None if a search of all texts is faster.
 
-    def numbers(self, terms: Collection[str]) -> dict[str, str]:
-        """Return the numbers of the counted terms that are recorded, as text."""
-        statement = f"SELECT term, CAST(id AS TEXT) FROM terms WHERE term {IN}"
-        return dict(self.rows(statement, [listed(terms)]))
+        A number may also be found in the counts.
+        """
+        statement = "SELECT max(id), group_concat(term, char(10)) FROM terms WHERE id > ?"
+        ((last, new),) = self.rows(statement, [self._last_term])
+        if new:
+            self._last_term = last
+            self._terms += f"{new}\n"
+        most = _FEWEST_TERMS + self._last_term // _PART_OF_TERMS
+        found: list[str] = []
+        end = 0
+        while (at := self._terms.find(part, end)) >= 0:
+            if len(found) == most:
+                return None
+            start = self._terms.rfind("\n", 0, at) + 1
+            end = self._terms.find("\n", at)
+            found.append(self._terms[start:end])
+        return found
 
-    def files_of(self, terms: Collection[str]) -> Iterator[tuple[str, list[int]]]:
-        """Yield each counted term that is recorded with the ids of the files that have it."""
-        for term, number in self.numbers(terms).items():
-            rows = self.rows("SELECT rowid FROM postings WHERE postings MATCH ?", [number])
-            yield term, [file for (file,) in rows]
+    def terms_from(self, start: str) -> list[str]:
+        """Return the counted terms that begin with a text."""
+        statement = "SELECT term FROM terms WHERE term >= ?1 AND term < ?1 || char(0x10ffff)"
+        return [term for (term,) in self.rows(statement, [start])]
+
+    def files_of(self, terms: Collection[str]) -> Iterator[tuple[str, array[int]]]:
+        """Yield counted terms with the ids of files that have them; a term for each bucket."""
+        statement = f"SELECT term, files FROM postings WHERE term {IN}"
+        for term, files in self.rows(statement, [listed(terms)]):
+            yield term, array(_ID, files)
 
     # --- recording --------------------------------------------------------------------------
 
     @property
-    def directory(self) -> Stamp | None:
-        """The stamp of the directory when all its files were recorded."""
-        row = self.rows("SELECT * FROM directory").fetchone()
-        return Stamp(*row) if row else None
+    def directory(self) -> Stamp:
+        """The stamp of the directory when all its files were recorded; NEVER before that."""
+        (row,) = self.rows("SELECT * FROM directory")
+        return Stamp(*row)
 
     @directory.setter
     def directory(self, stamp: Stamp) -> None:
-        self.rows("DELETE FROM directory")
-        self.rows("INSERT INTO directory VALUES (?, ?, ?, ?)", stamp)
+        self.rows("UPDATE directory SET (modified, changed, inode, size) = (?, ?, ?, ?)", stamp)
 
     def add(self, files: Sequence[ReadFile]) -> None:
         """Record files that are not recorded."""
         ((last,),) = self.rows("SELECT max(seq) FROM sqlite_sequence WHERE name = 'files'")
-        counted: dict[int, TermCounts] = {}
+        rows: list[tuple[object, ...]] = []
+        searched: list[tuple[object, ...]] = []
+        labels: list[tuple[int, str, str]] = []
+        postings: defaultdict[int, FilesOf] = defaultdict(lambda: defaultdict(list))
         for number, file in enumerate(files, (last or 0) + 1):
             described: tuple[object, ...] = (None,) * 5
             if memory := file.memory:
                 texts = [text for _, text in fields(memory)]
-                _, *lengths = counted[number] = count_terms(*texts)
+                terms, *lengths = count_terms(*texts)
                 described = memory.id, memory.timestamp, parse_timestamp(memory.timestamp), *lengths
-                self.rows("INSERT INTO texts VALUES (?, ?, ?, ?, ?)", [number, *texts])
+                searched.append((number, *texts))
                 topics = [("topic", topic) for topic in memory.topics]
                 for field, label in [("agent", memory.agent), ("user", memory.user), *topics]:
-                    values = number, field, label, f"{field} {label.casefold()}"
-                    self.rows("INSERT OR IGNORE INTO labels VALUES (?, ?, ?, ?)", values)
-            row = number, file.name, *file.stamp, file.problem, *described
-            self.rows(f"INSERT INTO files VALUES (?{', ?' * 11})", row)
-        terms = set().union(*[counts.terms for counts in counted.values()])
-        numbers = self.numbers(terms)
-        new = sorted(terms - numbers.keys())
-        self.insert("INSERT INTO terms (term) VALUES (?)", [(term,) for term in new])
-        numbers |= self.numbers(new)
+                    labels.append((number, f"{field} {label.casefold()}", label))
+                files_of = postings[number // _BUCKET]
+                for term in terms:
+                    files_of[term].append(number)
+            rows.append((number, file.name, *file.stamp, file.problem, *described))
+        self.insert(f"INSERT INTO files VALUES (?{', ?' * 11})", rows)
+        self.insert("INSERT INTO texts VALUES (?, ?, ?, ?, ?)", searched)
+        self.insert("INSERT OR IGNORE INTO labels VALUES (?, ?, ?)", labels)
+        for bucket, files_of in postings.items():
+            self._add_postings(bucket, files_of)
+
+    def _add_postings(self, bucket: int, files_of: FilesOf) -> None:
+        terms = sorted(files_of)
+        self.insert("INSERT OR IGNORE INTO terms (term) VALUES (?)", [(term,) for term in terms])
         self.insert(
-            "INSERT INTO postings (rowid, numbers) VALUES (?, ?)",
-            [
-                (number, " ".join(map(numbers.__getitem__, counts.terms)))
-                for number, counts in counted.items()
-            ],
+            "INSERT INTO postings VALUES (?, ?, ?) ON CONFLICT DO UPDATE"
+            " SET files = CAST(files || excluded.files AS BLOB)",
+            [(term, bucket, array(_ID, files_of[term]).tobytes()) for term in terms],
         )
 
     def remove(self, names: Collection[str]) -> None:
         """Remove what is recorded of files, and the words that no other file has."""
-        removed: set[str] = set()
         asked = [listed(names)]
         files = f"IN (SELECT id FROM files WHERE name {IN})"
-        for number, *texts in self.rows(f"SELECT * FROM texts WHERE id {files}", asked).fetchall():
-            terms = count_terms(*texts).terms
-            removed.update(terms)
-            self.rows(
-                "INSERT INTO postings (postings, rowid, numbers) VALUES ('delete', ?, ?)",
-                [number, " ".join(self.numbers(terms).values())],
-            )
-        self.rows(f"DELETE FROM texts WHERE id {files}", asked)
-        self.rows(f"DELETE FROM labels WHERE file {files}", asked)
-        self.rows(f"DELETE FROM files WHERE name {IN}", asked)
-        unused = [term for term, files in self.files_of(removed) if not files]
-        self.rows(f"DELETE FROM terms WHERE term {IN}", [listed(unused)])
+        removed: set[int] = set()
+        terms: set[str] = set()
+        for file, *texts in self.rows(f"SELECT * FROM texts WHERE id {files}", asked):
+            removed.add(file)
+            terms.update(count_terms(*texts)[0])
+        for table in ("texts WHERE id", "labels WHERE file", "files WHERE id"):
+            self.rows(f"DELETE FROM {table} {files}", asked)
+        asked = [listed(terms)]
+        buckets = listed({file // _BUCKET for file in removed})
+        statement = f"SELECT * FROM postings WHERE term {IN} AND bucket {IN}"
+        for term, bucket, recorded in self.rows(statement, [*asked, buckets]).fetchall():
+            left = array(_ID, [file for file in array(_ID, recorded) if file not in removed])
+            values = left.tobytes(), term, bucket
+            self.rows("UPDATE postings SET files = ? WHERE term = ? AND bucket = ?", values)
+        self.rows(f"DELETE FROM postings WHERE term {IN} AND files = x''", asked)
+        unused = "NOT EXISTS (SELECT 1 FROM postings WHERE postings.term = terms.term)"
+        self.rows(f"DELETE FROM terms WHERE term {IN} AND {unused}", asked)
 
 
 def listed(values: Iterable[object]) -> str:

@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 RESCAN_SECONDS = 5.0
 BACKGROUND_FILES = 5_000  # new ones, from which a server answers by a scan meanwhile
 
-_BATCH = 2_000  # files
+_BATCH = 5_000  # files
 _BACKGROUND_BATCH = 500
 _PAUSE_SECONDS = 0.1  # between two batches in the background, in which a question has its turn
 _SAMPLES = 10  # questions that `verify` compares
@@ -99,9 +99,10 @@ class Index:
             InvalidInput: the keywords are too many, or too long.
         """
         asked = clean(keywords)
+        wanted = wanted or Filter()
 
         def scan() -> Found:
-            hits = every_hit((wanted or Filter()).among(self._store.scan()), asked)
+            hits = every_hit(wanted.among(self._store.scan()), asked)
             return Found(len(hits), hits[part])
 
         return self._ask(lambda database: find(database, asked, wanted, part), scan)
@@ -110,7 +111,7 @@ class Index:
         self, question: Question, wanted: Filter | None = None, part: slice = _FIRST
     ) -> Answer:
         """Return a part of the answer to a person's question; `ranking` defines the order."""
-        return self._ask(lambda database: answer(database, question, wanted, part))
+        return self._ask(lambda database: answer(database, question, wanted or Filter(), part))
 
     def files(self, ids: Collection[str]) -> dict[str, list[tuple[str, Memory]]]:
         """Return for each id that any file carries its files' names and memories, newest first."""
@@ -131,19 +132,19 @@ class Index:
 
     def dated(self, wanted: Filter | None = None) -> list[tuple[int | None, str]]:
         """Return the moment and the file's name of the memories that match, newest first."""
-        condition, values = matching(wanted)
-        statement = f"SELECT instant, name FROM files WHERE {condition}"
-        return self._rows(f"{statement} ORDER BY instant DESC, name DESC", *values)
+        condition, values = matching(wanted or Filter())
+        order = "ORDER BY instant DESC, name DESC"
+        return self._rows(f"SELECT instant, name FROM files WHERE {condition} {order}", *values)
 
     def labels(self, field: str) -> Names:
         """Return the agents, users or topics (`agent`), and how many memories have each."""
-        return self._ask(lambda database: (labels(database, field), {}))
+        return self._ask(lambda database: (labels(database, field, Filter()), {}))
 
     def counts(self, wanted: Filter, question: Question | None = None) -> Counts:
         """Count what a filter lets through, and what a question finds."""
 
         def ask(database: Database) -> Result[Counts]:
-            ids = rank_files(database, question, None)[0] if question else None
+            ids = rank_files(database, question, Filter())[0] if question else None
             return count(database, wanted, ids), {}
 
         return self._ask(ask)
@@ -223,7 +224,6 @@ class Index:
             while not recorder.is_done:
                 recorder.record(_BATCH)
             with database.transaction():
-                database.load_terms()
                 result, stamps = ask(database)
             changed = {name for name in stamps if self._store.stamp(name) != stamps[name]}
             if changed <= checked:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Mapping
-from heapq import nlargest
 from typing import NamedTuple
 
 from aiaml_server.format.filters import Filter
@@ -37,26 +36,27 @@ class Counts(NamedTuple):
     times: list[int]
 
 
-def matching(wanted: Filter | None, ids: Collection[int] | None = None) -> tuple[str, list[object]]:
+def matching(wanted: Filter, ids: Collection[int] | None = None) -> tuple[str, list[object]]:
     """Return a condition on `files` in SQL, and its values.
 
     Args:
-        wanted: which memories; None for all.
+        wanted: which memories.
         ids: if given, only those of these ids.
     """
-    wanted = wanted or Filter()
-    labels = {"agent": [wanted.agent], "user": [wanted.user], "topic": wanted.topics}
-    keys = [f"{field} {key}" for field, some in labels.items() for key in some if key]
-    has_label = f"id IN (SELECT file FROM labels WHERE key {IN})"
-    parts: list[tuple[str, object]] = [(has_label, listed([key])) for key in keys]
-    parts.append((f"id {IN}", None if ids is None else listed(ids)))
-    parts += [("instant >= ?", wanted.since), ("instant < ?", wanted.before)]
-    used = [part for part in parts if part[1] is not None]
-    condition = " AND ".join(["problem IS NULL", *[part for part, _ in used]])
-    return condition, [value for _, value in used]
+    asked = {"agent": [wanted.agent], "user": [wanted.user], "topic": wanted.topics}
+    keys = {f"{field} {key}" for field, some in asked.items() for key in some if key}
+    having = f"SELECT file FROM labels WHERE key {IN} GROUP BY file HAVING count(*) = {len(keys)}"
+    parts: dict[str, object] = {
+        f"id IN ({having})": listed(keys) if keys else None,
+        f"id {IN}": None if ids is None else listed(ids),
+        "instant >= ?": wanted.since,
+        "instant < ?": wanted.before,
+    }
+    used = {part: value for part, value in parts.items() if value is not None}
+    return " AND ".join(["problem IS NULL", *used]), list(used.values())
 
 
-def keep_matching(database: Database, ids: set[int], wanted: Filter | None) -> set[int]:
+def keep_matching(database: Database, ids: set[int], wanted: Filter) -> set[int]:
     """Return those of some files that a filter lets through."""
     if not wanted:
         return ids
@@ -81,10 +81,8 @@ def best_hits(
         holding: for each keyword, the files that have it.
         part: which of the hits.
     """
-    ids: Collection[int] = scores
-    if part.stop is not None and part.stop < len(scores):
-        least = nlargest(part.stop, scores.values())[-1]
-        ids = [file for file, score in scores.items() if score >= least]
+    least = min(sorted(scores.values())[-(part.stop or 0) :], default=0)
+    ids = [file for file, score in scores.items() if score >= least]
     rows = database.rows(
         "SELECT id, name, memory_id, timestamp, modified, changed, inode, size"
         f" FROM files WHERE id {IN} ORDER BY instant DESC, name DESC",
@@ -101,16 +99,17 @@ def best_hits(
 
 
 def labels(
-    database: Database, field: str, wanted: Filter | None = None, ids: Collection[int] | None = None
+    database: Database, field: str, wanted: Filter, ids: Collection[int] | None = None
 ) -> Names:
     """Return the agents, users or topics of the files that match, each as first written."""
     condition, values = matching(wanted, ids)
+    files = f"AND file IN (SELECT id FROM files WHERE {condition})" if values else ""
     statement = (
-        "SELECT label, number FROM (SELECT label, count(*) AS number, min(file) FROM labels"
-        f" WHERE field = ? AND file IN (SELECT id FROM files WHERE {condition}) GROUP BY key)"
-        " ORDER BY number DESC, label"
+        "SELECT (SELECT label FROM labels WHERE file = first AND key = found), number FROM"
+        " (SELECT key AS found, count(*) AS number, min(file) AS first FROM labels"
+        f" WHERE key BETWEEN ? AND ? {files} GROUP BY key) ORDER BY number DESC, 1"
     )
-    return database.rows(statement, [field, *values]).fetchall()
+    return database.rows(statement, [f"{field} ", f"{field}!", *values]).fetchall()
 
 
 def count(database: Database, wanted: Filter, ids: Collection[int] | None) -> Counts:

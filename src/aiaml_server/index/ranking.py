@@ -67,7 +67,7 @@ class Answer(NamedTuple):
 
 
 def answer(
-    database: Database, question: Question, wanted: Filter | None, part: slice
+    database: Database, question: Question, wanted: Filter, part: slice
 ) -> tuple[Answer, Stamps]:
     """Return a part of the answer to a question, and the stamps of its files."""
     scores, words = rank_files(database, question, wanted)
@@ -80,7 +80,7 @@ def answer(
 
 
 def rank_files(
-    database: Database, question: Question, wanted: Filter | None
+    database: Database, question: Question, wanted: Filter
 ) -> tuple[dict[int, int], tuple[WordMatch, ...]]:
     """Score the matching files that answer a question; also return its words."""
     ((count, mean),) = database.rows("SELECT count(length), avg(length) FROM files")
@@ -91,14 +91,17 @@ def rank_files(
         meant = meant & saying if words else set(saying)
     meant = keep_matching(database, meant, wanted)
     total = sum(word.rarity for word in words) or 1
-    scores: dict[int, int] = {}
-    lengths = database.rows(f"SELECT id, length FROM files WHERE id {IN}", [listed(meant)])
-    for file, length in lengths:
-        held = [word for word in words if file in word.files]
-        matched = sum(word.rarity for word in held)
-        points = sum(word.rarity * saturation(word.files[file], length / mean) for word in held)
-        scores[file] = max(1, round(1000 * points * matched / total))
-    return scores, words
+    rows = database.rows(f"SELECT id, length FROM files WHERE id {IN}", [listed(meant)])
+    lengths: dict[int, int] = dict(rows.fetchall())
+    points = dict.fromkeys(lengths, 0.0)
+    matched = dict(points)
+    for word in words:
+        for file in word.files.keys() & meant:
+            points[file] += word.rarity * saturation(word.files[file], lengths[file] / mean)
+            matched[file] += word.rarity
+    return {
+        file: max(1, round(1000 * points[file] * matched[file] / total)) for file in lengths
+    }, words
 
 
 def _find_word(database: Database, word: Word, count: int) -> WordMatch:
@@ -107,13 +110,12 @@ def _find_word(database: Database, word: Word, count: int) -> WordMatch:
     It is found in its forms. Where there are none, and in scripts without spaces, it is found in
     all terms that contain it.
     """
-    vocabulary = database.vocabulary
     counted: list[str] = []
     for start in {word.start, *word.others} if word.bends else word.others:
-        counted += vocabulary.find(f"\n{start}") or []
+        counted += database.terms_from(start)
     found = {term for term in counted if word.is_form(split_counts(term)[0])}
     if _UNSPACED.search(word.text) or (not found and len(word.text) >= MIN_FRAGMENT):
-        inside = vocabulary.find(word.text, database.most_terms) or []
+        inside = database.terms_with(word.text) or []
         found.update(term for term in inside if word.text in split_counts(term)[0])
     forms: set[str] = set()
     files: dict[int, int] = {}

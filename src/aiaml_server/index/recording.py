@@ -26,7 +26,6 @@ class Recorder:
         self._saved = database.directory
         self._changes = ChangeDetector(store, self._saved, rescan_seconds)
         self._last_id = 0
-        self._version: object = None
         for name, problem in database.rows("SELECT name, problem FROM files WHERE problem != ''"):
             store.report(name, problem)
 
@@ -42,11 +41,7 @@ class Recorder:
             self.pending = dict.fromkeys(self._changes.find(directory))
 
     def _load(self) -> None:
-        """Load what another process has recorded, or what was recorded before."""
-        ((version,),) = self._database.rows("PRAGMA data_version")
-        if version == self._version:
-            return
-        self._version = version
+        """Load the stamps that were recorded since the last time, by this or another process."""
         rows = self._database.rows(
             "SELECT name, modified, changed, inode, size, id FROM files WHERE id > ? ORDER BY id",
             [self._last_id],
@@ -56,7 +51,7 @@ class Recorder:
 
     def record(self, most: int) -> None:
         """Record the next pending files, at most so many, in one transaction."""
-        known, listed = self._changes.known, self._changes.listed
+        listed = self._changes.listed
         with self._database.transaction("IMMEDIATE"):
             self._load()
             read = self._read(most)
@@ -65,11 +60,9 @@ class Recorder:
             is_complete = len(read) == len(self.pending)
             if is_complete and listed:
                 self._database.directory = self._saved = listed
-        for name, file in read.items():
+        for name in read:
             del self.pending[name]
-            known.pop(name, None)
-            if file:
-                known[name] = file.stamp
+            self._changes.known.pop(name, None)
 
     def _read(self, most: int) -> dict[str, ReadFile | None]:
         """Read the next pending files; None for one that is gone."""
