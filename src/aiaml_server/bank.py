@@ -325,9 +325,9 @@ class MemoryBank(Store):
         words = dict.fromkeys(re.findall(r"\w+", memory.content[:_COMPARED_CHARACTERS]))
         if not words:
             return []
-        answer = self.index.search(Question.parse(words), part=slice(count + 1))
-        near = [hit for hit in answer.found.hits if answer.share(hit) >= _SIMILAR_SHARE]
-        found = self.scan(hit.file_name for hit in near)
+        question, part = Question.parse(words), slice(count + 1)
+        answer = self.index.search(question, None, part, _SIMILAR_SHARE)
+        found = self.scan(hit.file_name for hit in answer.found.hits)
         return [(name, each) for name, each in found if each.id != memory.id][:count]
 
     def replaced(self) -> list[tuple[str, Memory, str]]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -195,7 +194,7 @@ def _write_id(path: Path) -> str:
 
     It is empty for another user's directory in which this user cannot write.
     """
-    data = f"{secrets.token_hex(16)}\n".encode()
+    data = f"{os.urandom(16).hex()}\n".encode()
     try:
         replace_atomic(path / ID_FILE, data)
     except PermissionError:

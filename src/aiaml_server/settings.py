@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,8 +40,7 @@ class Setting(NamedTuple):
         return self.parse(self.name, environ.get(self.name) or self.default)
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """The settings of one process; `SETTINGS` describes each.
 
     Attributes:
@@ -54,11 +52,15 @@ class Settings:
 
     base: Path
     sync: bool = True
-    remote: str = field(default="", repr=False)
+    remote: str = ""
     sync_interval: float = 60.0
     check_secrets: bool = True
     hooks: bool = True
     log_level: str = "WARNING"
+
+    def __repr__(self) -> str:
+        """Return the directory alone: the remote's address may hold a password."""
+        return f"Settings({self.base})"
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Settings:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -180,8 +179,7 @@ class Fix(NamedTuple):
     do: Callable[[], object]
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """One line of doctor's report.
 
     Attributes:
@@ -196,7 +194,7 @@ class Finding:
     level: Level
     found: str
     remedy: str = ""
-    fix: Fix | None = field(default=None, compare=False)
+    fix: Fix | None = None
 
     def fields(self) -> dict[str, str]:
         """Return it as a JSON object."""

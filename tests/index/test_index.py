@@ -11,7 +11,6 @@ import threading
 import unicodedata
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -75,7 +74,7 @@ def index(base: Path) -> Iterator[Index]:
 def write(base: Path, name: str, content: str, **fields: object) -> Path:
     """Write a memory as a person would; return its file."""
     path = base / "files" / name
-    memory = replace(NOTE, content=content, **fields)  # type: ignore[arg-type]
+    memory = NOTE._replace(content=content, **fields)  # type: ignore[arg-type]
     path.write_text(format(memory), encoding="utf-8", newline="")
     return path
 
@@ -107,7 +106,7 @@ class Life(RuleBasedStateMachine):
     @rule(memory=memories)
     def remember(self, memory: Memory) -> None:
         """Add a memory as the server does."""
-        self.store.add(replace(memory, timestamp=NOTE.timestamp, id=NOTE.id))
+        self.store.add(memory._replace(timestamp=NOTE.timestamp, id=NOTE.id))
 
     @rule(name=names, memory=memories, by_rename=st.booleans())
     def edit(self, name: str, memory: Memory, by_rename: bool) -> None:
@@ -229,7 +228,7 @@ def test_a_stored_memory_is_found_at_once_and_an_edit_by_the_next_scan(base: Pat
     """By every process; the text of a hit is always that of now."""
     first, second = [Index(Store(base), rescan_seconds=None) for _ in range(2)]
     with closing(first), closing(second):
-        added = Store(base).add(replace(NOTE, content="soup"))
+        added = Store(base).add(NOTE._replace(content="soup"))
         assert found_names(first, "soup") == found_names(second, "soup") == [added.file_name]
         write(base, added.file_name, "bread")
         assert found_names(first, "soup") == []

@@ -20,7 +20,13 @@ def memory(content: str, topics: Iterable[str] = ("t",), user: str = "u") -> Mem
     return Memory("00c0ffee", "2026-01-01", "a", user, tuple(topics), content)
 
 
-def ask(base: Path, parts: list[str], *memories: Memory, wanted: Filter | None = None) -> Answer:
+def ask(
+    base: Path,
+    parts: list[str],
+    *memories: Memory,
+    wanted: Filter | None = None,
+    least_share: float = 0.0,
+) -> Answer:
     """Ask a question of memories in files 0.md, 1.md and so on."""
     files = base / "files"
     files.mkdir(exist_ok=True)
@@ -29,7 +35,7 @@ def ask(base: Path, parts: list[str], *memories: Memory, wanted: Filter | None =
     for number, each in enumerate(memories):
         (files / f"{number}.md").write_text(format(each), encoding="utf-8")
     with closing(Index(Store(base))) as index:
-        return index.search(Question.parse(parts), wanted)
+        return index.search(Question.parse(parts), wanted, least_share=least_share)
 
 
 def order(base: Path, question: str, *memories: Memory) -> list[int]:
@@ -82,13 +88,21 @@ def test_a_phrase_must_stand_so(tmp_path: Path) -> None:
 
 
 def test_an_answer_says_where_its_words_were_found(tmp_path: Path) -> None:
-    """Their forms, how many memories have them, and the share of the question in a hit."""
+    """Their forms, and how many memories have them."""
     stored = memory("The choir rehearses."), memory("The choir has a conductor.")
     answer = ask(tmp_path, ["choir", "rehearsal"], *stored)
     found = {word.text: (set(word.forms), len(word.files)) for word in answer.words}
     assert found == {"choir": ({"choir"}, 2), "rehearsal": ({"rehearses"}, 1)}
-    shares = [answer.share(hit) for hit in answer.found.hits]
-    assert shares[0] == 1.0 > shares[1] > 0
+
+
+def test_a_hit_can_be_asked_to_have_a_share_of_the_question(tmp_path: Path) -> None:
+    """The share is of the rarity of its words, so a frequent word counts less than a rare one."""
+    stored = memory("The choir rehearses."), memory("The choir has a conductor.")
+    totals = [
+        ask(tmp_path, ["choir", "rehearsal"], *stored, least_share=share).found.total
+        for share in (0.0, 0.1, 0.5, 1.0)
+    ]
+    assert totals == [2, 2, 1, 1]
 
 
 def test_a_filter_keeps_others_out(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -173,7 +172,7 @@ def large(base: Path, count: int, size: int) -> list[str]:
     """Put large memories into a directory; return their ids."""
     (base / "files").mkdir(parents=True, exist_ok=True)
     new = (Memory.new("claude", "marco", ["large"], "x") for _ in range(count))
-    memories = [replace(memory, content="é" * (size // 2)) for memory in new]
+    memories = [memory._replace(content="é" * (size // 2)) for memory in new]
     for memory in memories:
         (base / "files" / memory.file_name).write_text(format(memory), encoding="utf-8")
     return [memory.id for memory in memories]

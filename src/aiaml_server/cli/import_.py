@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -146,7 +145,7 @@ def _store(
             bank.add_all(memories[at : at + _BATCH], stored.append)
         for before, item in changed:
             memory = with_marks(item, mark(before, RUN))
-            memory = replace(memory, id=before.id, timestamp=before.timestamp)
+            memory = memory._replace(id=before.id, timestamp=before.timestamp)
             name, _ = bank.find(before.id)[0]
             if bank.edit(name, bank.text(name), format(memory)):
                 restorable.append(before.id)

@@ -9,9 +9,8 @@ import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiaml_server.clients import files, jsonc, launch
 from aiaml_server.clients.edit import Change, backup_of
@@ -22,8 +21,7 @@ _PURPOSE = "aiaml-hooks"
 _PROGRAM = "aiaml_server.server.hooks"
 
 
-@dataclass(frozen=True)
-class Host:
+class Host(NamedTuple):
     """A client that starts hooks.
 
     Attributes:

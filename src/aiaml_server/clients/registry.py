@@ -16,14 +16,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from glob import glob
 from pathlib import Path, PurePath
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(NamedTuple):
     """The system, home and environment that file locations depend on.
 
     Attributes:
@@ -65,8 +64,7 @@ def this_machine() -> Machine:
     return Machine(sys.platform, Path.home(), os.environ)
 
 
-@dataclass(frozen=True)
-class Client:
+class Client(NamedTuple):
     """A program that starts MCP servers.
 
     Attributes:
@@ -89,14 +87,14 @@ class Client:
     next_step: str
     servers_key: str = "mcpServers"
     is_toml: bool = False
-    extras: Mapping[str, Any] = field(default_factory=dict)
+    extras: Mapping[str, Any] = MappingProxyType({})
     sign: str = ""
     project_file: str = ""
     project: Path | None = None
 
     def in_project(self, directory: Path) -> Client:
         """Return the client as it is configured in one project."""
-        return replace(self, project=directory)
+        return self._replace(project=directory)
 
     def existing(self, machine: Machine) -> list[Path]:
         """Return the files of the client that exist."""

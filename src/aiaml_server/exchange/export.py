@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 from aiaml_server.exchange.items import digest, is_own_id, without_marks
@@ -28,7 +27,7 @@ def export_folder(memories: Iterable[Memory], directory: Path) -> None:
     make_directory(directory)
     for memory in map(without_marks, memories):
         tags = ", ".join(map(format_scalar, memory.topics))
-        text = format(replace(memory, extra=(*memory.extra, f"tags: [{tags}]")))
+        text = format(memory._replace(extra=(*memory.extra, f"tags: [{tags}]")))
         replace_atomic(directory / _file_name(memory), text.encode())
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from aiaml_server.errors import InvalidInput, MalformedFile
@@ -104,8 +103,7 @@ def _make_note(where: str, path: Path, kind: str, user: str, text: str) -> Item 
     topics = topics_of([*(tags if any(tags) else words_of(title)), *folders], kind)
     agent = "basic-memory" if "permalink" in fields else kind
     try:
-        memory = replace(
-            Memory.new(agent, user, topics, content),
+        memory = Memory.new(agent, user, topics, content)._replace(
             timestamp=first_date([fields.get(name) for name in _DATES], path),
             extra=extra_lines(fields, _TAGS),
         )

@@ -7,7 +7,6 @@ import json
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 from aiaml_server.errors import MalformedFile
@@ -123,7 +122,7 @@ def with_marks(item: Item, run: str) -> Memory:
         marks[SOURCE] = item.place
     lines = [f'{key}: "{value}"' for key, value in marks.items()]
     bare = without(item.memory, marks)
-    return replace(bare, extra=(*lines, *bare.extra))
+    return bare._replace(extra=(*lines, *bare.extra))
 
 
 def without_marks(memory: Memory) -> Memory:
@@ -134,4 +133,4 @@ def without_marks(memory: Memory) -> Memory:
 def without(memory: Memory, keys: Iterable[str]) -> Memory:
     """Return a memory without lines of its frontmatter that begin with these keys."""
     extra = (line for line in memory.extra if line.partition(": ")[0] not in keys)
-    return replace(memory, extra=tuple(extra))
+    return memory._replace(extra=tuple(extra))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 from aiaml_server.errors import InvalidInput
@@ -116,8 +115,7 @@ def _item(record: Mapping[str, Any], user: str) -> Item:
     new = Memory.new(agent, about, ["any"], record.get("content", ""))
     topics = record.get("topics") or record.get("tags") or []
     topics = [topics] if isinstance(topics, str) else topics
-    memory = replace(
-        new,
+    memory = new._replace(
         id=own_id if is_own else new.id,
         timestamp=str(record.get("timestamp") or new.timestamp),
         topics=tuple(topics if is_own else topics_of(topics, "import")),

@@ -14,8 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiaml_server.errors import InvalidInput, MalformedFile
 from aiaml_server.format.frontmatter import (
@@ -59,12 +58,11 @@ _FIELDS = ("id", "timestamp", "agent", "user", "topics")
 OURS = frozenset({*_FIELDS, "verbatim", "imported-from", "imported-digest"})
 """What has a meaning in a memory's frontmatter."""
 
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_UNSAFE = "[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-@dataclass(frozen=True)
-class Memory:
+class Memory(NamedTuple):
     """One memory, as its file states it.
 
     Attributes:
@@ -108,7 +106,7 @@ class Memory:
 
     def with_new_id(self) -> Memory:
         """Return the same memory under another random id."""
-        return replace(self, id=draw_id())
+        return self._replace(id=draw_id())
 
     @property
     def file_name(self) -> str:
@@ -142,7 +140,7 @@ def must_be(field: str) -> InvalidInput:
 def _name(field: str, value: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise must_be(field)
-    if len(value) > MAX_NAME or _UNSAFE.search(value):
+    if len(value) > MAX_NAME or re.search(_UNSAFE, value):
         raise must_be(field)
     return value
 
@@ -155,7 +153,7 @@ def _topics(values: Sequence[str]) -> tuple[str, ...]:
     words = tuple(dict.fromkeys(word for word in pieces if word))
     if not 1 <= len(words) <= MAX_TOPICS:
         raise must_be("topics")
-    if any(len(word) > MAX_TOPIC or _UNSAFE.search(word) for word in words):
+    if any(len(word) > MAX_TOPIC or re.search(_UNSAFE, word) for word in words):
         raise must_be("topics")
     return words
 

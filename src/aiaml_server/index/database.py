@@ -78,10 +78,9 @@ class Database(CacheDatabase):
             found.append(self._terms[start:end])
         return found
 
-    def terms_from(self, start: str) -> list[str]:
-        """Return the counted terms that begin with a text."""
-        statement = "SELECT term FROM terms WHERE term >= ?1 AND term < ?1 || char(0x10ffff)"
-        return [term for (term,) in self.rows(statement, [start])]
+    def terms_where(self, condition: str, text: str) -> list[str]:
+        """Return the counted terms that meet a condition in SQL with one text in it."""
+        return [term for (term,) in self.rows(f"SELECT term FROM terms WHERE {condition}", [text])]
 
     def files_of(self, terms: Collection[str]) -> Iterator[tuple[str, array[int]]]:
         """Yield counted terms with the ids of files that have them; a term for each bucket."""

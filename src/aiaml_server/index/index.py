@@ -108,10 +108,18 @@ class Index:
         return self._ask(lambda database: find(database, asked, wanted, part), scan)
 
     def search(
-        self, question: Question, wanted: Filter | None = None, part: slice = _FIRST
+        self,
+        question: Question,
+        wanted: Filter | None = None,
+        part: slice = _FIRST,
+        least_share: float = 0.0,
     ) -> Answer:
-        """Return a part of the answer to a person's question; `ranking` defines the order."""
-        return self._ask(lambda database: answer(database, question, wanted or Filter(), part))
+        """Return a part of the answer to a person's question; `ranking` defines the order.
+
+        A memory's words must have at least a share of the question's rarity, from 0 to 1.
+        """
+        wanted = wanted or Filter()
+        return self._ask(lambda database: answer(database, question, wanted, part, least_share))
 
     def files(self, ids: Collection[str]) -> dict[str, list[tuple[str, Memory]]]:
         """Return for each id that any file carries its files' names and memories, newest first."""

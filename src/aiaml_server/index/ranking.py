@@ -15,7 +15,7 @@ from aiaml_server.format.bm25 import TOPIC_WEIGHT, rarity, saturation
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.languages import Word
 from aiaml_server.format.question import Question
-from aiaml_server.format.scorer import Found, Hit
+from aiaml_server.format.scorer import Found
 from aiaml_server.index.counting import scores_of
 from aiaml_server.index.database import IN, Database, listed
 from aiaml_server.index.listing import Stamps, best_hits, keep_matching
@@ -24,7 +24,8 @@ from aiaml_server.index.terms import split_counts
 # Characters of a word that is also looked for inside of others, if no memory has it as a word.
 MIN_FRAGMENT = 4
 
-_UNSPACED = re.compile(  # scripts that put no spaces between words
+_BEGINS = "term >= ?1 AND term < ?1 || char(0x10ffff)"
+_UNSPACED = (  # scripts that put no spaces between words
     r"[\u0e00-\u0edf\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
 )
 
@@ -60,17 +61,12 @@ class Answer(NamedTuple):
     words: tuple[WordMatch, ...]
     apart: int
 
-    def share(self, hit: Hit) -> float:
-        """Return the share of the question's rarity that a hit's words have, from 0 to 1."""
-        rarities = {word.text: word.rarity for word in self.words}
-        return sum(rarities[text] for text in hit.matching_keywords) / (sum(rarities.values()) or 1)
-
 
 def answer(
-    database: Database, question: Question, wanted: Filter, part: slice
+    database: Database, question: Question, wanted: Filter, part: slice, least_share: float
 ) -> tuple[Answer, Stamps]:
     """Return a part of the answer to a question, and the stamps of its files."""
-    scores, words = rank_files(database, question, wanted)
+    scores, words = rank_files(database, question, wanted, least_share)
     found, stamps = best_hits(database, scores, {word.text: word.files for word in words}, part)
     apart = 0
     if question.phrases and words and not scores:
@@ -80,28 +76,38 @@ def answer(
 
 
 def rank_files(
-    database: Database, question: Question, wanted: Filter
+    database: Database, question: Question, wanted: Filter, least_share: float = 0.0
 ) -> tuple[dict[int, int], tuple[WordMatch, ...]]:
-    """Score the matching files that answer a question; also return its words."""
+    """Score the matching files that answer a question; also return its words.
+
+    Args:
+        database: the index, inside of one transaction.
+        question: what is looked for.
+        wanted: which memories.
+        least_share: the share of the question's rarity that the words of a file must have.
+    """
     ((count, mean),) = database.rows("SELECT count(length), avg(length) FROM files")
     words = tuple(_find_word(database, word, count) for word in question.words)
-    meant: set[int] = set().union(*[word.files for word in words])
+    total = sum(word.rarity for word in words) or 1
+    matched: dict[int, float] = {}
+    for word in words:
+        for file in word.files:
+            matched[file] = matched.get(file, 0.0) + word.rarity
+    meant = {file for file, rarity in matched.items() if rarity >= least_share * total}
     for phrase in question.phrases:
         saying = scores_of(database, phrase, composed=True).keys()
         meant = meant & saying if words else set(saying)
     meant = keep_matching(database, meant, wanted)
-    total = sum(word.rarity for word in words) or 1
     rows = database.rows(f"SELECT id, length FROM files WHERE id {IN}", [listed(meant)])
-    lengths: dict[int, int] = dict(rows.fetchall())
-    points = dict.fromkeys(lengths, 0.0)
-    matched = dict(points)
+    lengths = dict(rows.fetchall())
+    points = dict.fromkeys(meant, 0.0)
     for word in words:
         for file in word.files.keys() & meant:
             points[file] += word.rarity * saturation(word.files[file], lengths[file] / mean)
-            matched[file] += word.rarity
-    return {
-        file: max(1, round(1000 * points[file] * matched[file] / total)) for file in lengths
-    }, words
+    scores = {
+        file: max(1, round(1000 * points[file] * matched.get(file, 0.0) / total)) for file in meant
+    }
+    return scores, words
 
 
 def _find_word(database: Database, word: Word, count: int) -> WordMatch:
@@ -112,10 +118,11 @@ def _find_word(database: Database, word: Word, count: int) -> WordMatch:
     """
     counted: list[str] = []
     for start in {word.start, *word.others} if word.bends else word.others:
-        counted += database.terms_from(start)
+        counted += database.terms_where(_BEGINS, start)
     found = {term for term in counted if word.is_form(split_counts(term)[0])}
-    if _UNSPACED.search(word.text) or (not found and len(word.text) >= MIN_FRAGMENT):
-        inside = database.terms_with(word.text) or []
+    is_unspaced = not word.text.isascii() and re.search(_UNSPACED, word.text)
+    if is_unspaced or (not found and len(word.text) >= MIN_FRAGMENT):
+        inside = database.terms_where("instr(term, ?)", word.text)
         found.update(term for term in inside if word.text in split_counts(term)[0])
     forms: set[str] = set()
     files: dict[int, int] = {}

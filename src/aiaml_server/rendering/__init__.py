@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import replace
 
 from aiaml_server.format.invisible import marked, marked_line
 from aiaml_server.format.memory import Memory
@@ -38,8 +37,7 @@ def _plain(line: str) -> str:
 
 def visible(memory: Memory) -> Memory:
     """Return a memory with its invisible characters marked, and its fields on one line each."""
-    return replace(
-        memory,
+    return memory._replace(
         id=marked_line(memory.id),
         timestamp=marked_line(memory.timestamp),
         agent=marked_line(memory.agent),

@@ -6,11 +6,11 @@ journal. So no database is stored in the base itself.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import sqlite3
 import unicodedata
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -36,9 +36,8 @@ def index_file(base: Path) -> Path:
     Raises:
         NoStateDirectory: the user has no cache directory.
     """
-    named = f"{base.resolve()}\n{base_id(base)}".encode("utf-8", "surrogateescape")
-    folder = hashlib.blake2b(named, digest_size=16).hexdigest()
-    return cache_directory() / "index" / folder / _FILE
+    place = zlib.crc32(os.fsencode(base.resolve()))
+    return cache_directory() / "index" / f"{base_id(base)}-{place:08x}" / _FILE
 
 
 def make_index_file(base: Path) -> Path:

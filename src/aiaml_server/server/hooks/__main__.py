@@ -9,6 +9,7 @@ to stderr, which hosts log.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -34,6 +35,7 @@ def main() -> None:
     if "--help" in sys.argv:
         sys.stdout.write(str(__doc__))
         return
+    gc.disable()  # the process ends before it would be worth it
     options = dict(zip(sys.argv[1::2], sys.argv[2::2], strict=False))
     timer = threading.Timer(LIMIT_SECONDS - _elapsed_seconds(), _stop)
     timer.daemon = True
