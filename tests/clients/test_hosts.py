@@ -104,7 +104,7 @@ def test_the_first_request_to_a_model_has_the_tools(name: str, person: Person) -
     with model() as (address, sent):
         prepare(name, person, address)
         person.run(*AIAML, "install", name)
-        wait_until(lambda: [each for each in cache.glob("*") if each.suffix == ""])
+        wait_until(lambda: list(cache.glob("handshake-*.json")))
         person.run(program, *words)
     first = json.dumps(sent[0])
     tools = set(re.findall(r"aiaml_+(remember|think|recall)\b", first))
