@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -222,14 +222,6 @@ def _parts(role: str, content: Any) -> Iterator[Message]:
         if block.get("type") == "text":
             yield role, block["text"]
         elif block.get("type") == "tool_result":
-            yield "tool", _printed(block.get("content"))
+            yield from _parts("tool", block.get("content") or "")
         elif block.get("name") in ("Write", "Edit", "MultiEdit"):
             yield "edit", block["input"]["file_path"]
-
-
-def _printed(content: Any) -> str:
-    """Return the text that a tool printed, which may come in blocks."""
-    if isinstance(content, list):
-        texts = [each.get("text") for each in content if isinstance(each, Mapping)]
-        return "\n".join(str(text) for text in texts if text)
-    return str(content or "")

@@ -15,7 +15,7 @@ from aiaml_server.toolsets.semantic.config import Config
 from aiaml_server.toolsets.semantic.models import COLUMNS, PRIORITIES, UNREVIEWED, Memory
 
 MAX_CANDIDATES = 50
-"""The limit for candidates by meaning, for those by words, and for ranked hits."""
+"""The limit for candidates by meaning, and for those by words."""
 PRIORITY_SCORES = {"CORE": 1.0, "HIGH": 0.75, "NORMAL": 0.5, "LOW": 0.25}
 FULL_USAGE = 100
 """Uses above which more do not count."""
@@ -92,7 +92,7 @@ class SearchHit:
     Attributes:
         memory: the memory.
         score: what hits are ordered by.
-        parts: similarity (meaning and words among the candidates), recency, priority and usage,
+        parts: similarity (of meaning and words), recency, priority and usage,
             each from 0 to 1; the project's boost; and the cosine and bm25 of the candidate.
         is_weak: whether the cosine is below the threshold.
     """
@@ -106,17 +106,26 @@ class SearchHit:
 def rank(candidates: Sequence[Candidate], config: Config, now: int) -> list[SearchHit]:
     """Return the hits, best first: by score, then newest, then id.
 
+    Similarity is meaning and words, each scaled over the candidates; without cosines, words alone.
+
     Args:
         candidates: of all databases.
         config: weights and thresholds.
         now: the instant from which recency is counted, in microseconds.
     """
-    similarities = similarity_scores(candidates)
-    best = sorted(candidates, key=lambda each: (-similarities[each.memory.id], each.memory.id))
-    hits = [
-        _score(each, similarities[each.memory.id], config, now) for each in best[:MAX_CANDIDATES]
-    ]
-    return sorted(hits, key=lambda hit: (hit.score, hit.memory.created_at), reverse=True)
+    cosines = [each.cosine for each in candidates if each.cosine is not None]
+    lowest = min(cosines, default=0.0)
+    span = max(cosines, default=0.0) - lowest
+    best_words = max((each.bm25 for each in candidates), default=0.0) or 1.0
+    share = MEANING_SHARE if cosines else 0.0
+    hits = []
+    for each in candidates:
+        distance = 0.0 if each.cosine is None else each.cosine - lowest
+        meaning = distance / span if span else 1.0
+        similarity = share * meaning + (1 - share) * each.bm25 / best_words
+        hits.append(_score(each, similarity, config, now))
+    hits.sort(key=lambda hit: (hit.score, hit.memory.created_at, hit.memory.number), reverse=True)
+    return hits
 
 
 def _score(candidate: Candidate, similarity: float, config: Config, now: int) -> SearchHit:
@@ -134,26 +143,6 @@ def _score(candidate: Candidate, similarity: float, config: Config, now: int) ->
     raw = {"project_boost": boost, "cosine": cosine, "bm25": candidate.bm25}
     is_weak = cosine is not None and cosine < config.weak_below
     return SearchHit(memory, score, {**factors, **raw}, is_weak)
-
-
-def similarity_scores(candidates: Sequence[Candidate]) -> Mapping[str, float]:
-    """Return each candidate's similarity by id: meaning and words, each scaled to 0 to 1."""
-    cosines = [each.cosine for each in candidates if each.cosine is not None]
-    low = min(cosines, default=0.0)
-    high = max(cosines, default=0.0)
-    best_words = max((each.bm25 for each in candidates), default=0.0) or 1.0
-    blended: dict[str, float] = {}
-    for each in candidates:
-        meaning = _scale(low if each.cosine is None else each.cosine, low, high)
-        words = each.bm25 / best_words
-        blended[each.memory.id] = MEANING_SHARE * meaning + (1 - MEANING_SHARE) * words
-    best = sorted(blended.values(), reverse=True)[:MAX_CANDIDATES]
-    return {name: _scale(value, best[-1], best[0]) for name, value in blended.items()}
-
-
-def _scale(value: float, low: float, high: float) -> float:
-    """Scale a value to 0 to 1 within a range; 1 if the range is empty."""
-    return (value - low) / (high - low) if high > low else 1.0
 
 
 def recency_score(memory: Memory, now: int, half_life_days: float) -> float:
