@@ -35,7 +35,7 @@ RULES = {
     "limit": "a whole number from 1",
     "offset": "a whole number from 0",
 }
-"""What each parameter must be."""
+"""The rule of each parameter, for error messages."""
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _COMMON = """
@@ -117,7 +117,7 @@ class Entry(BaseModel):
 
 
 def make_entry(**values: Any) -> Entry:
-    """Return an entry with values that were given by a caller.
+    """Return an entry with a caller's values.
 
     Raises:
         InvalidInput: one breaks its rule.

@@ -38,7 +38,7 @@ class MemoryFile:
 
     Attributes:
         path: of the file.
-        notices: sentences for the person, such as that a damaged file was set aside.
+        notices: messages for the person, such as that the file is damaged.
     """
 
     def __init__(self, path: Path) -> None:
@@ -110,7 +110,7 @@ class MemoryFile:
         """Read the file; a damaged one counts as empty, with a notice, until it is set aside.
 
         Raises:
-            DiskError: it is another program's file, of a later version, or has a wrong entry.
+            DiskError: another program or a later version wrote it, or an entry is not valid.
         """
         try:
             value = self._parse()
@@ -132,7 +132,7 @@ class MemoryFile:
                 self._sessions[name] = {part: _entries(rows) for part, rows in parts.items()}
         except (ValidationError, AttributeError, TypeError) as error:
             reason = " ".join(str(error).split("For further")[0].split())
-            raise DiskError(f"{self.path} has a wrong entry: {reason}; correct it") from error
+            raise DiskError(f"{self.path} has an invalid entry: {reason}; correct it") from error
 
     def _parse(self) -> dict[str, Any]:
         """Return the JSON object of the file.

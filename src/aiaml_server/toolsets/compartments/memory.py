@@ -66,8 +66,8 @@ class Usage(NamedTuple):
 class Compartments:
     """Run, session and plan memory; one `with` is one run.
 
-    The run memory, and a plan that belongs to the run, are kept in this object. The session is in
-    the file, which other processes may use at the same time. Every method may be called from any
+    The run memory, and a plan that belongs to the run, are in this object. The session is in the
+    file, which other processes may use at the same time. Every method may be called from any
     thread. Errors are `InvalidInput`, `NotFound`, `LimitExceeded`, `Busy` and `DiskError`; after an
     error, nothing has changed.
     """
@@ -136,7 +136,7 @@ class Compartments:
                     self._count_accesses(sessions)
 
     def notices(self) -> list[str]:
-        """Return sentences for the person, each once: a damaged file that was set aside."""
+        """Return messages for the person, each once, such as that the file is damaged."""
         with self._lock:
             notices, self._file.notices = self._file.notices, []
             return notices
@@ -156,7 +156,7 @@ class Compartments:
 
         Args:
             compartment: "run", "session" or "plan".
-            content: what is remembered.
+            content: the text.
             id: of the entry to change.
             category: what kind of thing it is.
             tags: words to find it by.
@@ -265,7 +265,7 @@ class Compartments:
             return "\n".join(["Memory of this run:", *map(_as_line, entries)])
 
     def usage(self) -> dict[str, Usage]:
-        """Return how full each compartment is."""
+        """Return the usage of each compartment."""
         usage = {}
         for name in COMPARTMENTS:
             entries = self._entries(name).values()

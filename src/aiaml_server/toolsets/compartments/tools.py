@@ -158,7 +158,7 @@ Offset = Annotated[int | None, Whole(0), Field(description="Entries to skip.", e
 
 
 class ToolFunctions:
-    """The functions of the tools; their docstrings are the descriptions that agents read."""
+    """The functions of the tools. Agents read their docstrings as descriptions."""
 
     def __init__(self, memory: Compartments) -> None:
         self._memory = memory
