@@ -94,20 +94,6 @@ def test_decision_record_is_one_memory(store: MemoryStore) -> None:
     assert all("adr" in part.tags for part in parts)
 
 
-def test_memory_file_of_the_default_toolset_is_one_memory(store: MemoryStore) -> None:
-    """Its directory stands for the files in it."""
-    text = (
-        "---\nid: 0a1b2c3d\ntimestamp: 2026-02-03T04:05:06+00:00\nagent: claude\nuser: ada\n"
-        "topics:\n- tea\n---\n\n# Tea\n\n- green\n- black\n"
-    )
-    write(store, "bank/files/20260203_040506_0a1b2c3d.md", text)
-    (found,) = candidates(store, "bank")
-    assert found.memory.content == "# Tea\n\n- green\n- black" and tuple(found.memory.tags) == (
-        "tea",
-    )
-    assert found.memory.created_at == "2026-02-03 04:05:06.000000"
-
-
 def test_scan_finds_common_memory_files(store: MemoryStore) -> None:
     """In any case, and in `.claude`; not in hidden or installed directories."""
     assert store.project is not None

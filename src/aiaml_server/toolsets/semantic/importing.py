@@ -98,7 +98,10 @@ def preview_import(
         found = [_below(store.project, name) for name in paths]
     else:
         found = scan_project(store.project)
-    return _preview(store, [file for path in found for file in _files(path)])
+    files: list[Path] = []
+    for path in found:
+        files += sorted(path.glob("*.md")) if path.is_dir() else [path]
+    return _preview(store, files)
 
 
 def _preview(store: MemoryStore, files: Sequence[Path]) -> Preview:
@@ -147,14 +150,6 @@ def _below(project: Path, name: str) -> Path:
     if not path.exists():
         raise InvalidInput(f"file_paths: {name} does not exist")
     return path
-
-
-def _files(path: Path) -> list[Path]:
-    """Return a file, or the markdown files in a directory; of a memory directory, its `files`."""
-    if not path.is_dir():
-        return [path]
-    inside = path / "files" if (path / "files").is_dir() else path
-    return sorted(inside.glob("*.md"))
 
 
 def _read(file: Path, shown: str) -> Iterator[tuple[NewMemory, int]]:

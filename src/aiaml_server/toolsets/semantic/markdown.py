@@ -1,7 +1,7 @@
 """A markdown file as pieces, each small enough to be a memory.
 
 The text of a section is a piece, each item of its lists is one, and a decision record (ADR) is one
-as a whole. So is a file of the default toolset, which holds a memory already.
+as a whole.
 """
 
 from __future__ import annotations
@@ -54,11 +54,9 @@ def split_markdown(text: str, path: Path) -> list[Piece]:
     tags = _tags(fields)
     first_line = text.count("\n") - body.count("\n") + 1
     is_record = bool(_RECORD.match(path.stem))
-    is_memory = {"id", "timestamp", "agent"} <= set(fields)
     tags = [*tags, "adr"] if is_record else tags
-    if is_memory or (is_record and len(body) <= MAX_RECORD):
-        category = "decision" if is_record else None
-        whole = Piece(body.strip(), first_line, tags, category, created_at)
+    if is_record and len(body) <= MAX_RECORD:
+        whole = Piece(body.strip(), first_line, tags, "decision", created_at)
         return [whole] if _WORD.search(body) else []
     pieces = []
     for content, line, heading in _sections(body):
