@@ -56,7 +56,7 @@ class SearchResult:
     Attributes:
         hits: best first.
         excerpts: by the id of each long hit, the part around the words of the question.
-        by_meaning: whether meanings were compared, or words only.
+        by_meaning: whether a candidate's meaning was compared, or words only.
         warnings: what should be known.
     """
 
@@ -170,8 +170,8 @@ class MemoryReader:
             self._renew_vectors(embedded.model, memories)
             if count_use:
                 self._count_daily_use(memories)
-        compared = [each.cosine is not None for each in visible] or [bool(embedded.vectors)]
-        return SearchResult(hits, self._excerpts(query, memories), any(compared), warnings)
+        by_meaning = any(each.cosine is not None for each in visible)
+        return SearchResult(hits, self._excerpts(query, memories), by_meaning, warnings)
 
     def _find(
         self, database: Database, query: str, filters: Filters, embedded: Embedded
