@@ -11,7 +11,6 @@ and the wheel has been installed and started in an environment of its own. Nothi
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import subprocess
@@ -20,6 +19,11 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+VERSIONED_FILES = (
+    "server.json",
+    "plugin/.claude-plugin/plugin.json",
+    ".claude-plugin/marketplace.json",
+)
 
 
 def package_version() -> str:
@@ -39,10 +43,10 @@ def find_problems(version: str, tag: str | None) -> list[str]:
     changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
     if f"## {version}" not in changelog and f"## [{version}]" not in changelog:
         problems.append(f"CHANGELOG.md has no section {version}")
-    for name in ("server.json", "plugin/.claude-plugin/plugin.json"):
-        found = json.loads((ROOT / name).read_text("utf-8"))["version"]
-        if found != version:
-            problems.append(f"{name} says version {found}, and the package {version}")
+    for name in VERSIONED_FILES:
+        versions = set(re.findall(r'"version": "(.*)"', (ROOT / name).read_text("utf-8")))
+        if versions != {version}:
+            problems.append(f"{name} has version {', '.join(versions)}, the package {version}")
     if f"aiaml-server@{version}" not in (ROOT / "plugin/.mcp.json").read_text("utf-8"):
         problems.append(f"plugin/.mcp.json does not start aiaml-server@{version}")
     return problems
