@@ -64,7 +64,7 @@ def git(repository: Path, *words: str) -> str:
 
 def surviving(repository: Path, first: str, last: str, path: str) -> dict[int, tuple[str, int]]:
     """Map each line of a file that exists at the last commit to its path and number there."""
-    last = git(repository, "rev-parse", last).strip()
+    last = git(repository, "rev-parse", f"{last}^{{commit}}").strip()
     words = ("blame", "--reverse", "-w", "-M", "-p", f"{first}..{last}", "--", path)
     places: dict[int, tuple[str, int]] = {}  # the last commit that has a line, and the number there
     names: dict[str, str] = {}
