@@ -8,20 +8,30 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pytest
+
+from aiaml_server.toolsets.citations import Citation, MemoryService
 from client import Client
 from environments import UV
+from machine import git
 from paths import ROOT
 from printed import inherited
 
 
-def test_the_wheel_works_where_it_is_installed(tmp_path: Path) -> None:
-    """Built from this checkout and installed elsewhere, it remembers, finds and lists."""
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from this checkout and unpacked as an installer does, without others."""
+    place = tmp_path_factory.mktemp("wheel")
     build = [UV, "build", "--quiet", "--wheel", "--no-build-isolation", "--offline"]
-    subprocess.run([*build, "--python", sys.executable, "--out-dir", tmp_path, ROOT], check=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    site = tmp_path / "site"
+    subprocess.run([*build, "--python", sys.executable, "--out-dir", place, ROOT], check=True)
+    (wheel,) = place.glob("*.whl")
     with zipfile.ZipFile(wheel) as packed:
-        packed.extractall(site)
+        packed.extractall(place / "site")
+    return place / "site"
+
+
+def test_the_wheel_works_where_it_is_installed(site: Path, tmp_path: Path) -> None:
+    """Built from this checkout and installed elsewhere, it remembers, finds and lists."""
     source = ROOT / "src" / "aiaml_server"
     files = {path.relative_to(source) for path in source.rglob("*") if path.is_file()}
     installed = site / "aiaml_server"
@@ -43,3 +53,26 @@ def test_the_wheel_works_where_it_is_installed(tmp_path: Path) -> None:
     where, *listed = done.stdout.splitlines()
     assert where.startswith(str(site) + os.sep)
     assert "Max is a dog." in "\n".join(listed)
+
+
+def test_the_wheel_alone_verifies_citations(site: Path, tmp_path: Path) -> None:
+    """Without any dependency, it reads, searches and verifies memories in canonical form."""
+    git(tmp_path, "init", "--quiet")
+    (tmp_path / "prices.py").write_text("price = 1\n")
+    saved = MemoryService(tmp_path).save("One price", "In cents.", [Citation("prices.py", 1)])
+    start = f"import runpy, sys; sys.path.insert(0, {str(site)!r})"
+    start += "; runpy.run_module('aiaml_server.toolsets.citations', run_name='__main__')"
+    for text, words, code in (
+        ("price = 1\n", ("get", saved["id"]), 0),
+        ("price = 1\n", ("list",), 0),
+        ("price = 1\n", ("search", "cents"), 0),
+        ("price = 1\n", ("verify",), 0),
+        ("price = 2\n", ("verify",), 1),
+    ):
+        (tmp_path / "prices.py").write_text(text)
+        command = [sys.executable, "-I", "-S", "-c", start, *words]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=inherited(), capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code, (words, done.stderr)
+        assert saved["id"] in done.stdout or words == ("verify",)
