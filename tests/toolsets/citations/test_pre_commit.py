@@ -61,11 +61,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("pre-commit")
 
 
-def run(repository: Path, home: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run the hooks on what is staged."""
-    start = [UV, "tool", "run", "--quiet", "--python", sys.executable, "pre-commit", "run"]
+def start(command: list[str], repository: Path, home: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command in a repository, with what pre-commit keeps in a home of its own."""
     return subprocess.run(
-        [*start, *words],
+        command,
         cwd=repository,
         env={**os.environ, "PRE_COMMIT_HOME": str(home), "PRE_COMMIT_COLOR": "never"},
         stdin=subprocess.DEVNULL,
@@ -76,6 +75,12 @@ def run(repository: Path, home: Path, *words: str) -> subprocess.CompletedProces
     )
 
 
+def pre_commit(word: str, repository: Path, home: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command of pre-commit: `run` for the hooks on what is staged, or `install`."""
+    words = [UV, "tool", "run", "--quiet", "--python", sys.executable, "pre-commit", word]
+    return start(words, repository, home)
+
+
 @pytest.mark.network
 @pytest.mark.slow
 @pytest.mark.timeout(600)
@@ -83,7 +88,7 @@ def test_pre_commit_lets_good_logs_in_and_bad_ones_not(shop: Path, home: Path) -
     """With file and line of each problem; what is no log is not looked at."""
     (shop / "notes.md").write_text("# Session Log\n")
     git(shop, "add", "notes.md")
-    done = run(shop, home)
+    done = pre_commit("run", shop, home)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Passed" in done.stdout
     git(shop, *WHO, "commit", "--quiet", "--message", "a session")
@@ -91,7 +96,7 @@ def test_pre_commit_lets_good_logs_in_and_bad_ones_not(shop: Path, home: Path) -
     with log.open("a", encoding="utf-8") as stream:
         stream.write("\n## Thoughts\n")
     git(shop, "add", "--all")
-    done = run(shop, home)
+    done = pre_commit("run", shop, home)
     assert done.returncode == 1, done.stdout + done.stderr
     name = log.relative_to(shop)
     line = log.read_text("utf-8").splitlines().index("## Thoughts") + 1
@@ -101,17 +106,23 @@ def test_pre_commit_lets_good_logs_in_and_bad_ones_not(shop: Path, home: Path) -
 @pytest.mark.network
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_pre_commit_lets_no_stale_memory_in(shop: Path, home: Path) -> None:
-    """Of the toolset `citations`: whichever files are committed."""
+def test_pre_commit_lets_no_stale_memory_in(shop: Path, home: Path, tmp_path: Path) -> None:
+    """In a clone: git refuses the commit that makes a memory stale, and no other."""
     config = shop / ".pre-commit-config.yaml"
     text = config.read_text("utf-8").replace("aiaml-sessions-check", "aiaml-citations-verify")
     config.write_text(text, "utf-8")
     (shop / "prices.py").write_text("price = 1\n")
     MemoryService(shop).save("One price", "text", [Citation("prices.py", 1)])
     git(shop, "add", "--all")
-    done = run(shop, home)
-    assert done.returncode == 0 and "Passed" in done.stdout, done.stdout + done.stderr
-    (shop / "prices.py").write_text("price = 2\n")
-    git(shop, "add", "prices.py")
-    done = run(shop, home)
-    assert done.returncode == 1 and "prices.py:1 changed" in done.stdout
+    git(shop, *WHO, "commit", "--quiet", "--message", "a memory")
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "--quiet", str(shop), str(clone))
+    installed = pre_commit("install", clone, home)
+    assert installed.returncode == 0, installed.stdout + installed.stderr
+    for name, line, code in (("README.md", "Fine.\n", 0), ("prices.py", "price = 2\n", 1)):
+        (clone / name).write_text(line)
+        git(clone, "add", "--all")
+        done = start(["git", *WHO, "commit", "--message", name], clone, home)
+        assert done.returncode == code, done.stdout + done.stderr
+    assert "prices.py:1 changed" in done.stdout + done.stderr
+    assert git(clone, "log", "--format=%s", "-1") == "README.md"
