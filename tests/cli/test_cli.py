@@ -8,11 +8,13 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from aiaml_server import __version__
+from aiaml_server.bank import MemoryBank
 from aiaml_server.cli import app
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.settings import Settings
@@ -256,6 +258,26 @@ def test_a_secret_that_is_held_back_is_named_once(tmp_path: Path) -> None:
     assert "is not committed" in done.stderr
     assert run("remember", "Nothing secret", "-t", "x", **env).stderr == ""
     assert "--release ID" in call(env, "status").stdout
+
+
+def test_deletions_that_wait_are_named_first_and_their_confirmation_can_be_undone(
+    tmp_path: Path,
+) -> None:
+    """`aiaml sync --forget` prints the command that restores what it deleted."""
+    env = at(tmp_path / "m", AIAML_ENABLE_SYNC="true")
+    with closing(MemoryBank(Settings(tmp_path / "m"), lasting=False)) as bank:
+        for number in range(24):
+            bank.remember("me", "me", ["x"], f"memory {number}")
+    assert call(env, "sync").code == 0
+    paths = sorted((tmp_path / "m" / "files").glob("*.md"))
+    for path in paths[1:]:
+        path.unlink()
+    waiting = call(env, "sync")
+    assert (waiting.code, waiting.stdout) == (1, "")
+    assert waiting.stderr.startswith("Sync waits: 23 memory files vanished at once.")
+    done = call(env, "sync", "--forget")
+    assert undo(env, done).stdout.splitlines()[-2] == "Restored 23 memories."
+    assert sorted((tmp_path / "m" / "files").glob("*.md")) == paths
 
 
 def test_status_says_where_memories_are_and_who_asked(tmp_path: Path) -> None:
