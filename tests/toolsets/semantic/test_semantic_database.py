@@ -148,7 +148,7 @@ def test_processes_store_at_once(tmp_path: Path) -> None:
     ids = [line for each in processes for line in each.communicate(timeout=300)[0].split()]
     assert [each.returncode for each in processes] == [0] * 4
     store = MemoryStore(tmp_path, None, None, SMALL)
-    assert len(set(ids)) == 32 == store.list().total
+    assert len(set(ids)) == 32 == store.list_memories().total
     store.close()
 
 

@@ -129,7 +129,7 @@ def test_filters(store: MemoryStore) -> None:
         ("source", "import"), ("project_id", "shop"), ("scope", "project"),
     ):  # fmt: skip
         assert found(store, "tea", **{name: value}) == ["tea one"], name
-        listed = store.list(Filters(**{name: value}))  # type: ignore[arg-type]
+        listed = store.list_memories(Filters(**{name: value}))  # type: ignore[arg-type]
         assert [each.content for each in listed.memories] == ["tea one"], name
         assert listed.total == 1
     for wrong in ({"priority": "x"}, {"scope": "x"}, {"source": "x"}):
@@ -151,7 +151,7 @@ def test_shown_date_finds_the_memory(
             store.store_many([NewMemory(f"tea at {hour}", created_at=moment)])
         for memory in store.iterate():
             same_day = Filters(since=memory.date, until=memory.date)
-            assert memory in store.list(same_day).memories, memory.date
+            assert memory in store.list_memories(same_day).memories, memory.date
         assert len({memory.date for memory in store.iterate()}) == (1 if zone == "UTC" else 2)
     finally:
         monkeypatch.undo()
@@ -173,9 +173,9 @@ def test_date_range(store: MemoryStore) -> None:
     assert found(store, "tea", since=(today + day).date().isoformat()) == []
     for wrong in ("yesterday", "2026-02-30", "2026-11"):
         with pytest.raises(errors.InvalidInput, match="date_range: to must be"):
-            store.list(Filters(until=wrong))
+            store.list_memories(Filters(until=wrong))
     with pytest.raises(errors.InvalidInput, match="from is later than to"):
-        store.list(Filters(since="2026-11-19", until="2026-11-18"))
+        store.list_memories(Filters(since="2026-11-19", until="2026-11-18"))
 
 
 def test_context_decides_how_many(store: MemoryStore) -> None:

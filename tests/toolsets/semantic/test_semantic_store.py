@@ -342,7 +342,7 @@ def test_only_memories_of_one_database_are_merged(store: MemoryStore) -> None:
             store.merge(wrong)
     with pytest.raises(errors.NotFound):
         store.merge(["project:1", "project:7"])
-    assert len(contents(store)) == 1 and store.list().total == 2
+    assert len(contents(store)) == 1 and store.list_memories().total == 2
 
 
 def test_pairs_and_groups() -> None:
@@ -382,7 +382,7 @@ def test_lists_go_in_pages(store: MemoryStore) -> None:
         seen: list[str] = []
         cursor: str | None = None
         while True:
-            page = store.list(sort_by=sort_by, limit=5, cursor=cursor)
+            page = store.list_memories(sort_by=sort_by, limit=5, cursor=cursor)
             seen += [memory.content for memory in page.memories]
             assert page.total == 12
             cursor = page.next_cursor
@@ -395,7 +395,7 @@ def test_lists_go_in_pages(store: MemoryStore) -> None:
             assert seen[0] == "tea 11"
     for wrong in ({"sort_by": "size"}, {"limit": 0}, {"limit": 201}, {"cursor": "x"}):
         with pytest.raises(errors.InvalidInput, match=next(iter(wrong))):
-            store.list(**wrong)
+            store.list_memories(**wrong)
 
 
 def test_project_memory_hides_the_same_global_one(store: MemoryStore) -> None:
@@ -404,7 +404,7 @@ def test_project_memory_hides_the_same_global_one(store: MemoryStore) -> None:
     store.store("tea is GREEN")
     assert found(store, "tea") == ["tea is GREEN"]
     assert [memory.id for memory in store.session_start()] == ["project:1"]
-    assert store.list(Filters(scope="global")).total == 1
+    assert store.list_memories(Filters(scope="global")).total == 1
 
 
 def test_vectors_of_a_long_text_are_made_in_the_background(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def status(json: bool) -> None:
     """
     with opened() as store:
         state = ModelLoader(store.config.embedding, store.home / paths.MODELS).state()
-        page = store.list()
+        page = store.list_memories()
         pending = len(store.outdated())
         if json:
             echo_json({"memories": page.total, "without_vector": pending, "model": state.status})
@@ -243,7 +243,7 @@ def list_(limit: int, json: bool, **wanted: Any) -> None:
       aiaml semantic list --priority CORE
     """
     with opened() as store:
-        page = store.list(Filters(**wanted), limit=limit)
+        page = store.list_memories(Filters(**wanted), limit=limit)
         show_memories(dict.fromkeys(page.memories, ""), json, page.warnings)
 
 
@@ -374,7 +374,7 @@ def export(target: str) -> None:
       aiaml semantic export memories.jsonl
     """
     with opened() as store:
-        if warnings := store.list(Filters(), limit=1).warnings:
+        if warnings := store.list_memories(Filters(), limit=1).warnings:
             raise Exit(f"nothing was written: {warnings[0]}", EXIT_FAILED)
         memories = store.iterate()
         lines = [importing.to_json_line(each, store.unknown_keys(each)) for each in memories]

@@ -17,6 +17,7 @@ from typing import Any
 
 from aiaml_server.format.secrets import find_secret
 from aiaml_server.toolset import HookInput
+from aiaml_server.toolsets.failures import shorten
 from aiaml_server.toolsets.semantic import PROJECT
 from aiaml_server.toolsets.semantic.models import MAX_HITS, UNREVIEWED, Filters, Memory
 from aiaml_server.toolsets.semantic.rules import (
@@ -27,7 +28,6 @@ from aiaml_server.toolsets.semantic.rules import (
     is_confirmation,
     keyword_stems,
 )
-from aiaml_server.toolsets.semantic.search import shorten
 from aiaml_server.toolsets.semantic.store import MemoryStore
 
 MAX_TRANSCRIPT = 512 * 1024  # bytes, from the end

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from aiaml_server.timestamps import now_micros
+from aiaml_server.toolsets.failures import shorten
 from aiaml_server.toolsets.semantic import models, paths, ranking, text
 from aiaml_server.toolsets.semantic.config import Config, load_config
 from aiaml_server.toolsets.semantic.db import Database, EmbeddingModel
@@ -221,7 +222,9 @@ class MemoryReader:
 
     def session_start(self) -> list[Memory]:
         """Return what a session should begin with: by priority, project, and then age; no model."""
-        memories = _without_overridden(self.list(None, "priority", models.MAX_LISTED).memories)
+        memories = _without_overridden(
+            self.list_memories(None, "priority", models.MAX_LISTED).memories
+        )
 
         def worth(memory: Memory) -> float:
             return 0.5 * ranking.priority_score(memory) + 0.3 * (memory.scope == "project")
@@ -235,7 +238,7 @@ class MemoryReader:
         """Return one memory."""
         return self._read(*self._locate(memory_id))
 
-    def list(
+    def list_memories(
         self,
         filters: Filters | None = None,
         sort_by: str = "created_at",
@@ -260,7 +263,8 @@ class MemoryReader:
         parts = self._query_each(
             filters, warnings, lambda each: each.fetch(statement, {**values, "scope": each.scope})
         )
-        rows = sorted((row for part in parts for row in part), key=_position, reverse=True)
+        rows = [row for part in parts for row in part]
+        rows.sort(key=lambda row: (*row[:3], row[4]), reverse=True)  # key, time, scope, id
         memories = [from_row(row[2], row[4:]) for row in rows[start:end]]
         total = sum(part[0][3] for part in parts if part)
         return Page(memories, total, str(end) if len(rows) > end else None, warnings)
@@ -269,7 +273,7 @@ class MemoryReader:
         """Yield all memories, newest first."""
         page = Page((), 0, "0", [])
         while page.next_cursor:
-            page = self.list(limit=models.MAX_LISTED, cursor=page.next_cursor)
+            page = self.list_memories(limit=models.MAX_LISTED, cursor=page.next_cursor)
             yield from page.memories
 
     def outdated(self, model: EmbeddingModel | None = None) -> Sequence[Item]:
@@ -348,13 +352,3 @@ def _without_overridden(memories: Iterable[Memory]) -> list[Memory]:
     hashes = {memory: models.normalized_hash(memory.content) for memory in memories}
     own = {digest for memory, digest in hashes.items() if memory.scope == "project"}
     return [each for each, digest in hashes.items() if each.scope == "project" or digest not in own]
-
-
-def _position(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the sort key, creation time, scope and id in a row of a list."""
-    return row[:3], row[4]
-
-
-def shorten(content: str, longest: int) -> str:
-    """Return a text, cut and marked with … if it is too long."""
-    return content if len(content) <= longest else f"{content[:longest].rstrip()}…"

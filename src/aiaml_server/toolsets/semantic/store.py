@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -285,12 +284,12 @@ class MemoryStore(MemoryReader):
 
     # --- history and duplicates -------------------------------------------------------------------
 
-    def history(self) -> builtins.list[history.Change]:
+    def history(self) -> list[history.Change]:
         """Return the changes of the last 30 days, newest first."""
         found = [change for each in self._existing() for change in history.list_changes(each)]
         return sorted(found, key=lambda change: change.at or "", reverse=True)
 
-    def undo(self, change: str | None = None) -> builtins.list[Memory]:
+    def undo(self, change: str | None = None) -> list[Memory]:
         """Take back a change by its id, or the last one."""
         found = [each for each in self.history() if change in (None, each.id)]
         if not found:
@@ -304,7 +303,7 @@ class MemoryStore(MemoryReader):
 
     def duplicates(
         self, threshold: float = dedupe.DEFAULT_THRESHOLD
-    ) -> tuple[builtins.list[dedupe.Group], builtins.list[str]]:
+    ) -> tuple[list[dedupe.Group], list[str]]:
         """Return the groups of similar memories within each database, and warnings."""
         dedupe.check_threshold(threshold)
         model, _, warnings = self.worker.current_model()
@@ -334,7 +333,7 @@ class MemoryStore(MemoryReader):
             history.record_change(database, "merge", before)
         return self._read(database, newest)
 
-    def merge_equal(self) -> builtins.list[Memory]:
+    def merge_equal(self) -> list[Memory]:
         """Merge texts that differ only in case and white space; return the merged memories."""
         groups = [group for each in self._existing() for group in dedupe.find_groups(each)]
         return [self.merge([each.id for each in group.memories]) for group in groups]
