@@ -339,7 +339,7 @@ def undo(change: str | None, is_list: bool) -> None:
 @click.argument("files", metavar="[FILE|DIRECTORY]...", nargs=-1)
 @click.option("--dry-run", is_flag=True, help="Show what would be imported; store nothing.")
 @yes_option
-def import_(files: Sequence[str], dry_run: bool, yes: bool) -> None:
+def import_(files: Sequence[str], dry_run: bool, yes: bool) -> int:
     """Import markdown files, or lines of JSON from a .jsonl file.
 
     Without FILE, the project's MEMORY.md, NOTES.md, ADR-*.md and .claude/*.md.
@@ -362,6 +362,7 @@ def import_(files: Sequence[str], dry_run: bool, yes: bool) -> None:
             if not yes:
                 confirm("Import them?")
             echo(f"imported: {len(importing.run_import(store, preview))}")
+    return EXIT_FAILED if preview.skipped and not new else EXIT_OK
 
 
 @semantic.command("export")
