@@ -72,13 +72,17 @@ class Server:
 
 
 class Aiaml(Server):
-    """This checkout, with the Python that runs the benchmark."""
+    """This checkout, with the Python that runs the benchmark; or that of another Python."""
 
     name = "aiaml"
 
+    def __init__(self, python: str = PYTHON, name: str = name) -> None:
+        super().__init__()
+        self.python, self.name = python, name
+
     def command(self) -> list[str]:
         """Run the package."""
-        return [PYTHON, "-m", "aiaml_server"]
+        return [self.python, "-m", "aiaml_server"]
 
     def environ(self, place: Path) -> Mapping[str, str]:
         """Keep memories in `place`, without git."""

@@ -1,8 +1,8 @@
-"""Measure speed: python benchmarks/speed.py [SERVER …] [--sizes 0,1000,10000] [--other PYTHON].
+"""Measure speed: python benchmarks/speed.py [SERVER …] [--sizes 0,4999,10000] [--against PYTHON].
 
-Each figure is the median of this checkout beside that of a server of plain files on the same SDK,
-measured by turns. So the ratio means something on another machine. SERVER adds others to compare
-with, and `--other` another installation of aiaml by the path of its Python.
+Each figure is the median of this checkout beside that of a yardstick, measured by turns. So the
+ratio means something on another machine. The yardstick is a server of plain files on the same SDK,
+or with `--against` another installation of aiaml, by the path of its Python. SERVER adds others.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import argparse
 import json
 import os
 import platform
-import re
+import resource
+import shutil
 import subprocess
-import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -23,7 +24,6 @@ from time import perf_counter
 
 import corpus
 from aiaml_server.format.scorer import rank
-from aiaml_server.index import delete_index, index_file
 from aiaml_server.storage.store import Store
 from mcp_client import Client, texts
 from servers import Aiaml, Files, Server, installed
@@ -32,26 +32,19 @@ WORDS = corpus.vocabulary()
 QUESTIONS = {
     "a rare word": [WORDS[12_000]],
     "a common word": ["project"],
+    "two words": ["dinner", "kitchen"],
     "eight words": ["dinner", "food", "diet", "kitchen", WORDS[2_000], "marco", "friday", "budget"],
-    "a part of a word": [WORDS[3_000][1:4]],
+    "`the`": ["the"],
     "a phrase": ["san francisco"],
     "no match": ["xylqzv"],
     "a letter": ["e"],
 }
-
-
-class Other(Aiaml):
-    """Another installation of aiaml."""
-
-    name = "other"
-
-    def __init__(self, python: str) -> None:
-        super().__init__()
-        self._python = python
-
-    def command(self) -> list[str]:
-        """Run its package."""
-        return [self._python, "-m", "aiaml_server"]
+MAKE_INDEX = """import sys; from pathlib import Path; from aiaml_server.index.index import Index
+from aiaml_server.storage.store import Store; Index(Store(Path(sys.argv[1]))).think(["project"])"""
+HOOK = ("-m", "aiaml_server.server.hooks", "--host", "claude-code", "--event")
+PROMPT = b'{"prompt": "What did we decide about the dinner menu and the budget for Marco?"}'
+FEW = 3  # repeats of what takes long
+Rows = dict[str, dict[str, list[float]]]  # by what is measured and the server's name
 
 
 def ms(seconds: float) -> str:
@@ -89,97 +82,89 @@ def in_turn(
     return [median(each) for each in times]
 
 
-def start_and_ask(server: Server, place: Path, words: Sequence[str]) -> tuple[float, ...]:
-    """Start a process, ask it once and end it; return the seconds to each of the three."""
+def start_and_end(server: Server, place: Path, rows: Rows, suffix: str = "") -> None:
+    """Start a process, ask it once and end it."""
     with server.start(place) as client:
-        server.search(client, words)
+        server.search(client, QUESTIONS["a rare word"])
         first = perf_counter() - client.started
-        return client.start_seconds, first, client.close()
+        seconds = (client.start_seconds, first, client.close())
+    for what, taken in zip(
+        ("answers `initialize`", "answers a search", "ends"), seconds, strict=True
+    ):
+        rows[f"a process {what}{suffix}"][server.name].append(taken)
 
 
-def megabytes(client: Client) -> float:
-    """Return the memory of the process, shared pages in part; 0 if the system does not tell."""
-    try:
-        text = Path(f"/proc/{client.process.pid}/smaps_rollup").read_text(encoding="ascii")
-    except OSError:
-        return 0.0
-    found = re.search(r"^Pss: +(\d+) kB", text, re.MULTILINE)
-    return int(found[1]) / 1000 if found else 0.0
-
-
-def store(server: Server, client: Client, key: str, text: str) -> float:
-    """Store a text; return the seconds until it was acknowledged."""
+def ask(server: Server, client: Client, rows: Rows, key: str, text: str) -> None:
+    """Ask a running server for everything; store a text and read it."""
+    for kind, words in QUESTIONS.items():
+        seconds = timed(partial(server.search, client, words))
+        rows[f"search for {kind}"][server.name].append(seconds)
     begun = perf_counter()
-    answer = client.answer(server.store(client, key, text))
-    seconds = perf_counter() - begun
-    server.handle(key, texts(answer))
-    return seconds
+    answer = client.answer(server.store(client, key, text[: server.largest]))
+    rows["store a memory"][server.name].append(perf_counter() - begun)
+    handle = server.handle(key, texts(answer))
+    rows["read a memory"][server.name].append(timed(partial(server.read, client, handle)))
 
 
-Row = dict[str, list[float]]
+def run(server: Server, place: Path, *arguments: str) -> tuple[float, float]:
+    """Run a Python to its end; return the seconds that passed, and those of a processor."""
+    home = str(place / "home")
+    environ = {"PATH": os.environ["PATH"], "HOME": home, **server.environ(place)}
+    environ["XDG_CACHE_HOME"] = f"{home}/cache"
+    before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), perf_counter()
+    command = [server.command()[0], "-I", *arguments]
+    subprocess.run(command, env=environ, input=PROMPT, capture_output=True, check=False)
+    seconds, after = perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
+    processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return seconds, processor
 
 
-def starting(servers: Sequence[Server], root: Path, repeats: int) -> Iterator[tuple[str, Row]]:
-    """Measure starts, the first answers and ends."""
-    rows: list[Row] = [{}, {}, {}]
-    for _ in range(repeats):
-        for server in servers:
-            taken = start_and_ask(server, root / server.name, QUESTIONS["a rare word"])
-            for row, seconds in zip(rows, taken, strict=True):
-                row.setdefault(server.name, []).append(seconds)
-    names = ("start until `initialize` is answered", "start until the first search is answered")
-    yield from zip((*names, "end of input until the process is gone"), rows, strict=True)
+def use_aiaml(server: Server, place: Path, rows: Rows) -> None:
+    """Run commands, and the hooks of this checkout."""
+    for words in ("list", "search dinner kitchen"):
+        seconds, _ = run(server, place, "-m", "aiaml_server", *words.split())
+        rows[f"`aiaml {words}`"][server.name].append(seconds)
+    for event in ("prompt", "session_start") if server.name == Aiaml.name else ():
+        ratio = run(server, place, *HOOK, event)[1] / run(server, place, "-c", "pass")[1]
+        rows[f"hook `{event}` : `python -c pass`, processor time"][server.name].append(ratio)
 
 
-def asking(servers: Sequence[Server], root: Path, repeats: int) -> Iterator[tuple[str, Row]]:
-    """Measure searches and stores of running servers."""
-    clients = {server: server.start(root / server.name) for server in servers}
-    try:
-        for server, client in clients.items():
-            server.search(client, ["warm"])
-        for kind, words in QUESTIONS.items():
-            searches: Row = {}
-            for _ in range(repeats):
-                for server, client in clients.items():
-                    seconds = timed(partial(server.search, client, words))
-                    searches.setdefault(server.name, []).append(seconds)
-            yield f"search for {kind}", searches
-        stores: Row = {}
-        for memory in corpus.memories(repeats, seed=1):
-            for server, client in clients.items():
-                text = memory.content[: server.largest]
-                stores.setdefault(server.name, []).append(store(server, client, memory.id, text))
-        yield "store a memory", stores
-        yield "MB of memory", {each.name: [megabytes(client)] for each, client in clients.items()}
-    finally:
-        for client in clients.values():
-            client.close()
+def index(server: Server, place: Path, rows: Rows, word: str) -> None:
+    """Make the index anew, in a process and in a server; write a word into a file by hand."""
+    places = [place / "home" / "cache", place / "base" / ".index"]  # where it is, and where it was
+    for each in places:
+        shutil.rmtree(each, ignore_errors=True)
+    start_and_end(server, place, rows, ", without an index")
+    for each in places:
+        shutil.rmtree(each, ignore_errors=True)
+    _, processor = run(server, place, "-c", MAKE_INDEX, str(place / "base"))
+    rows["the index made anew, processor time"][server.name].append(processor)
+    files, memories = (
+        [path for each in places for path in each.rglob("*.*")],
+        place / "base" / "files",
+    )
+    sizes = [sum(path.stat().st_size for path in some) for some in (files, memories.iterdir())]
+    rows["size of the index : of the files"][server.name].append(sizes[0] / sizes[1])
+    with server.start(place) as client:
+        server.search(client, [word])
+        with min(memories.iterdir()).open("a", encoding="utf-8") as file:
+            file.write(f"\n{word}\n")
+        begun = perf_counter()
+        while server.search(client, [word]) == "[]":
+            continue
+        rows["an edit by hand until it is found"][server.name].append(perf_counter() - begun)
 
 
-def check_answers(base: Path) -> None:
+def check_answers(place: Path) -> None:
     """Compare the answers of a server with the definition: fast and wrong is worth nothing."""
     server = Aiaml()
-    with server.start(base.parent) as client:
+    memories = list(Store(place / "base").scan())
+    with server.start(place) as client:
         for words in QUESTIONS.values():
             found = json.loads(f"[{server.search(client, words)}]")
             found = found[0] if found and isinstance(found[0], list) else found
-            wanted = [hit.id for hit in rank(Store(base).scan(), words)]
-            if [each["id"] for each in found] != wanted:
+            if [each["id"] for each in found] != [hit.id for hit in rank(memories, words)]:
                 raise SystemExit(f"the answer to {words} is not that of the definition")
-
-
-def indexing(base: Path) -> Iterator[tuple[str, str]]:
-    """Measure the first search without an index, and its size."""
-    count = len(list((base / "files").iterdir()))
-    delete_index(base)
-    _, first, _ = start_and_ask(Aiaml(), base.parent, ["project"])
-    yield "start until the first search is answered, without an index", ms(first)
-    yield "memories indexed in a second", f"{count / first:,.0f}"
-    sizes = [
-        sum(path.stat().st_size for path in place.iterdir())
-        for place in (index_file(base).parent, base / "files")
-    ]
-    yield "size of the index : of the files", f"{sizes[0] / sizes[1]:.2f} x"
 
 
 def fill(server: Server, place: Path, size: int) -> None:
@@ -190,50 +175,65 @@ def fill(server: Server, place: Path, size: int) -> None:
     place.mkdir(parents=True)
     with server.start(place) as client:
         for memory in corpus.memories(size):
-            store(server, client, memory.id, memory.content[: server.largest])
+            text = memory.content[: server.largest]
+            server.handle(memory.id, texts(client.answer(server.store(client, memory.id, text))))
 
 
-def measure(servers: Sequence[Server], size: int, root: Path, repeats: int) -> None:
-    """Print a table for one size."""
+def measure(servers: Sequence[Server], size: int, root: Path, repeats: int) -> Rows:
+    """Return what is measured for one size, by turns."""
+    rows: Rows = defaultdict(lambda: defaultdict(list))
     for server in servers:
         fill(server, root / server.name, size)
-    base = root / "aiaml" / "base"
-    os.environ |= {"XDG_CACHE_HOME": str(root / "aiaml" / "home" / "cache")}
     if size:
-        check_answers(base)
-    names = [server.name for server in servers]
-    print(f"\n| {size:,} memories | {' | '.join(names)} | aiaml : files |")
-    print("|---|" + "--:|" * (len(names) + 1), flush=True)
-    for way in (starting, asking):
-        for what, row in way(servers, root, repeats):
-            middle = {name: median(samples) for name, samples in row.items()}
-            show = (lambda value: f"{value:.1f}") if what.startswith("MB") else ms
-            cells = [show(middle[name]) for name in names]
-            ratio = middle["aiaml"] / middle["files"] if middle["files"] else 0.0
-            print(f"| {what} | {' | '.join(cells)} | {ratio:.2f} x |", flush=True)
-    for what, figure in indexing(base) if size else ():
-        print(f"| {what} | {figure} |" + " - |" * len(names), flush=True)
-    command = [sys.executable, "-m", "aiaml_server", "--dir", str(base), "list"]
-    (listing,) = in_turn(repeats, lambda: subprocess.run(command, capture_output=True, check=False))
-    print(f"| `aiaml list` | {ms(listing)} |" + " - |" * len(names), flush=True)
+        check_answers(root / Aiaml.name)
+    for _ in range(repeats):
+        for server in servers:
+            start_and_end(server, root / server.name, rows)
+    clients = [(server, server.start(root / server.name)) for server in servers]
+    for memory in corpus.memories(repeats, seed=1):
+        for server, client in clients:
+            ask(server, client, rows, memory.id, memory.content)
+    for _, client in clients:
+        client.close()
+    return rows
+
+
+def measure_aiaml(servers: Sequence[Server], root: Path, repeats: int, rows: Rows) -> None:
+    """Add what only installations of aiaml have."""
+    for number in range(repeats):
+        for server in servers:
+            use_aiaml(server, root / server.name, rows)
+            if number < FEW:
+                index(server, root / server.name, rows, f"zuvmbq{number}")
 
 
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("servers", nargs="*", metavar="SERVER")
-    parser.add_argument("--sizes", default="0,1000,10000", help="numbers of memories")
+    parser.add_argument("--sizes", default="0,4999,10000", help="numbers of memories")
     parser.add_argument("--repeats", type=int, default=15)
-    parser.add_argument("--other", metavar="PYTHON", help="the Python of another installation")
+    parser.add_argument("--against", metavar="PYTHON", help="the Python of another installation")
     given = parser.parse_args()
-    servers: list[Server] = [Aiaml(), Files(), *map(installed, given.servers)]
-    if given.other:
-        servers.append(Other(given.other))
+    yardstick = Aiaml(given.against, "other") if given.against else Files()
+    servers = [Aiaml(), yardstick, *map(installed, given.servers)]
+    names = [server.name for server in servers]
     python = platform.python_version()
     print(f"{platform.system()} {platform.release()}, {os.cpu_count()} CPUs, Python {python}")
     for size in map(int, given.sizes.split(",")):
         with tempfile.TemporaryDirectory(prefix="aiaml-speed-") as root:
-            measure(servers, size, Path(root).resolve(), given.repeats)
+            rows = measure(servers, size, Path(root).resolve(), given.repeats)
+            ours = [server for server in servers if isinstance(server, Aiaml)] if size else []
+            measure_aiaml(ours, Path(root).resolve(), given.repeats, rows)
+        print(f"\n| {size:,} memories | {' | '.join(names)} | aiaml : {yardstick.name} |")
+        print("|---|" + "--:|" * (len(names) + 1))
+        for what, row in rows.items():
+            middle = {name: median(samples) for name, samples in row.items()}
+            show = (lambda value: f"{value:.2f}") if " : " in what else ms
+            cells = [show(middle[name]) if name in middle else "-" for name in names]
+            both = len(middle) > 1 and middle[yardstick.name]
+            ratio = f"{middle[Aiaml.name] / middle[yardstick.name]:.2f} x" if both else "-"
+            print(f"| {what} | {' | '.join(cells)} | {ratio} |", flush=True)
 
 
 if __name__ == "__main__":

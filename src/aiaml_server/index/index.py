@@ -33,7 +33,7 @@ from aiaml_server.storage.store import Store
 
 log = logging.getLogger(__name__)
 
-RESCAN_SECONDS = 5.0
+RESCAN_SECONDS = 4.0  # so that an edit by hand is seen within five
 BACKGROUND_FILES = 5_000  # new ones, from which a server answers by a scan meanwhile
 
 _BATCH = 5_000  # files
