@@ -305,7 +305,9 @@ def test_log_and_restore_use_revisions(tmp_path: Path) -> None:
         texts.append(file.read_text())
         assert call(env, "sync").code == 0
     versions = json.loads(call(env, "log", memory_id, "--json").stdout)
-    assert [each["text"] for each in versions] == texts[::-1]
+    assert [each["content"] for each in versions] == ["three", "two", "one"]
+    (listed,) = json.loads(call(env, "list", "--json").stdout)
+    assert versions[0].items() >= listed.items()
     assert [each["action"] for each in versions] == ["edited", "edited", "added"]
     revision = versions[-1]["revision"][:8]
     assert call(env, "restore", memory_id, "--at", revision, "--yes").code == 0

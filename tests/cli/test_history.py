@@ -44,7 +44,7 @@ def test_log_of_a_memory_has_every_version(machine: Machine) -> None:
         versions = rows(machine, "log", memory_id[:6])
         assert len(versions) == 2
         assert versions[1]["action"] == "added"
-        assert "tea" in str(versions[1]["text"])
+        assert "tea" in str(versions[1]["content"])
     assert machine.aiaml("log", "ffffffff").returncode == 1
 
 

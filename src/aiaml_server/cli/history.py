@@ -77,8 +77,7 @@ def _log_lines(
 ) -> Iterator[str]:
     for version in versions:
         row = _fields(version, texts)
-        memory = parsed(row["text"])
-        words = title(memory.content) if memory else version.name
+        words = title(row.get("content", version.name))
         line = f"{marked_line(row['id'])} by {truncate(version.author, 20)}: {words}"
         head = f"{bold(version.commit[:8])}  {format_minute(row['time'])}  {version.action:8}"
         yield f"{head}  {truncate(line, terminal_width() - _HEAD_COLUMNS)}"
@@ -87,17 +86,15 @@ def _log_lines(
 
 
 def _fields(version: Version, texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return a version as `--json` prints it."""
-    text = texts.get(version.after or version.before)
-    memory = parsed(text)
+    """Return a version as `--json` prints it: the change, and the memory as it was then."""
+    memory = parsed(texts.get(version.after or version.before))
     return {
         "revision": version.commit,
         "time": format_timestamp(version.time * 1_000_000, "seconds"),
         "action": version.action,
         "author": version.author,
-        "id": memory.id if memory else id_in(version.name),
+        **(memory.fields() if memory else {"id": id_in(version.name)}),
         "file": version.name,
-        "text": text,
     }
 
 
