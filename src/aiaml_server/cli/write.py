@@ -39,7 +39,7 @@ _EDITOR_FAILED = (
     "as EDITOR=nano"
 )
 _NO_TOPIC = (
-    "no topic can be made of this text, because it has only common words or seems to contain a "
+    "no topic can be made of this text: it is empty, has only common words, or seems to contain a "
     "password or key. Name a topic with --topic WORD"
 )
 
