@@ -81,29 +81,23 @@ class Aiaml(Server):
         self.python, self.name = python, name
 
     def command(self) -> list[str]:
-        """Run the package."""
         return [self.python, "-m", "aiaml_server"]
 
     def environ(self, place: Path) -> Mapping[str, str]:
-        """Keep memories in `place`, without git."""
         return {"AIAML_MEMORY_DIR": str(place / "base"), "AIAML_ENABLE_SYNC": "false"}
 
     def store(self, client: Client, key: str, text: str) -> int:
-        """Remember."""
         arguments = {"agent": "benchmark", "user": "anna", "topics": [key], "content": text}
         return client.start_call("remember", arguments)
 
     def handle(self, key: str, answer: str) -> str:
-        """Return the memory's id."""
         del key
         return str(json.loads(answer)["memory_id"])
 
     def read(self, client: Client, handle: str) -> str:
-        """Recall."""
         return client.call("recall", memory_ids=[handle])
 
     def search(self, client: Client, words: Sequence[str]) -> str:
-        """Think."""
         return client.call("think", keywords=[*words])
 
 
@@ -113,28 +107,22 @@ class Files(Server):
     name = "files"
 
     def command(self) -> list[str]:
-        """Run the module beside this one."""
         return [PYTHON, str(HERE / "plain_files.py")]
 
     def environ(self, place: Path) -> Mapping[str, str]:
-        """Keep the files in `place`."""
         return {"PLAIN_FILES": str(place / "store")}
 
     def store(self, client: Client, key: str, text: str) -> int:
-        """Write a file."""
         return client.start_call("store", {"name": key, "text": text})
 
     def handle(self, key: str, answer: str) -> str:
-        """Return the name of the file."""
         del answer
         return key
 
     def read(self, client: Client, handle: str) -> str:
-        """Read a file."""
         return client.call("read", name=handle)
 
     def search(self, client: Client, words: Sequence[str]) -> str:
-        """Read all files."""
         return client.call("search", words=[*words])
 
 
@@ -143,33 +131,27 @@ class Official(Server):
 
     name = "official"
     package = "npm @modelcontextprotocol/server-memory"
-    program = "node_modules/@modelcontextprotocol/server-memory/dist/index.js"
 
     def command(self) -> list[str]:
-        """Run the installed program."""
-        return ["node", str(self.home / self.program)]
+        folder = self.home / "node_modules" / self.package.removeprefix("npm ")
+        return ["node", str(folder / "dist" / "index.js")]
 
     def environ(self, place: Path) -> Mapping[str, str]:
-        """Keep the file in `place`."""
         return {"MEMORY_FILE_PATH": str(place / "memory.jsonl")}
 
     def store(self, client: Client, key: str, text: str) -> int:
-        """Create an entity with one observation."""
         entity = {"name": key, "entityType": "memory", "observations": [text]}
         return client.start_call("create_entities", {"entities": [entity]})
 
     def handle(self, key: str, answer: str) -> str:
-        """Return the entity's name."""
         if key not in answer and "Successfully" not in answer:
             raise ServerError(answer[:200])
         return key
 
     def read(self, client: Client, handle: str) -> str:
-        """Open the entity."""
         return client.call("open_nodes", names=[handle])
 
     def search(self, client: Client, words: Sequence[str]) -> str:
-        """Search each word: the server looks for the query as it stands."""
         return "\n".join(client.call("search_nodes", query=word) for word in words)
 
 
@@ -178,15 +160,12 @@ class Libsql(Official):
 
     name = "libsql"
     package = "npm mcp-memory-libsql"
-    program = "node_modules/mcp-memory-libsql/dist/index.js"
     largest = 4_000  # an observation has at most 4,096 characters
 
     def environ(self, place: Path) -> Mapping[str, str]:
-        """Keep the database in `place`."""
         return {"LIBSQL_URL": f"file:{place / 'memory.db'}"}
 
     def read(self, client: Client, handle: str) -> str:
-        """Search for the name."""
         return client.call("search_nodes", query=handle)
 
 
@@ -197,30 +176,24 @@ class BasicMemory(Server):
     package = "pip basic-memory"
 
     def command(self) -> list[str]:
-        """Run the installed program."""
         return [str(self.home / "bin" / "basic-memory"), "mcp"]
 
     def environ(self, place: Path) -> Mapping[str, str]:
-        """Ask nobody for updates; the notes are in the home directory, which is in `place`."""
         del place
         return {"BASIC_MEMORY_AUTO_UPDATE": "false", "FASTMCP_CHECK_FOR_UPDATES": "off"}
 
     def store(self, client: Client, key: str, text: str) -> int:
-        """Write a note."""
         note = {"title": key, "directory": "notes", "output_format": "json", "content": text}
         return client.start_call("write_note", note)
 
     def handle(self, key: str, answer: str) -> str:
-        """Return the permalink."""
         del key
         return str(json.loads(answer)["permalink"])
 
     def read(self, client: Client, handle: str) -> str:
-        """Read the note."""
         return client.call("read_note", identifier=handle)
 
     def search(self, client: Client, words: Sequence[str]) -> str:
-        """Search for any of the words, with the operator that its description names."""
         return client.call("search_notes", query=" OR ".join(words), page_size=25)
 
 

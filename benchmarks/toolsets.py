@@ -45,19 +45,16 @@ FILTERS: dict[str, dict[str, Any]] = {
 class Toolset(Aiaml):
     """A server of one toolset."""
 
-    def __init__(self, name: str, **environ: str) -> None:
+    def __init__(self, name: str) -> None:
         super().__init__()
         self._options = ["--toolset", name]
-        self._environ = environ
 
     def command(self) -> list[str]:
-        """Serve the toolset."""
         return [*super().command(), *self._options]
 
     def environ(self, place: Path) -> dict[str, str]:
-        """Keep compartments in `place`, too."""
         file = {"AIAML_COMPARTMENTS_FILE": str(place / "starts.json")}
-        return {**super().environ(place), **file, **self._environ}
+        return {**super().environ(place), **file}
 
 
 def starts(place: Path, repeats: int) -> Iterator[Row]:
@@ -108,12 +105,11 @@ def find(known: dict[str, dict[str, Any]], wanted: dict[str, Any]) -> list[dict[
 
 
 def finding(place: Path, repeats: int) -> Iterator[Row]:
-    """Compare `get_memory` with a dictionary, and time it through a server."""
+    """Compare `get_memory` with a dictionary."""
     path = place / "memory.json"
     known = entries()
     sessions = {"default": {"session": list(known.values())}}
     path.write_text(json.dumps({"format": 1, "sessions": sessions}), encoding="utf-8")
-    limit = {"AIAML_COMPARTMENT_LIMIT": "100000000", "AIAML_COMPARTMENTS_FILE": str(path)}
     with Compartments(path, limit=100_000_000) as memory:
         for name, wanted in FILTERS.items():
             found = {entry.id for entry in memory.get("session", **wanted).entries}
@@ -126,11 +122,6 @@ def finding(place: Path, repeats: int) -> Iterator[Row]:
             )
             text = judged(beside(ours, bare), ours, 0.1)
             yield f"`get_memory`, {name} : a dictionary", "100 ms", text
-    with Toolset("compartments", **limit).start(place) as client:
-        given = {"compartment": "session", "limit": 25, **FILTERS["two words"]}
-        client.call("get_memory", **given)
-        times = [timed(partial(client.call, "get_memory", **given)) for _ in range(repeats)]
-        yield "`get_memory` through a server, two words, 25 entries", "100 ms", ms(median(times))
 
 
 def citing(place: Path, repeats: int) -> Iterator[Row]:

@@ -43,9 +43,10 @@ def test_speed_is_measured_and_answers_are_checked() -> None:
     assert any(row.startswith("| size of the index") for row in rows)
 
 
-def test_sync_is_measured() -> None:
-    """Both computers have the same files in the end, or the script fails."""
-    assert run("sync.py", "--sizes", "20").count("| ") >= 6
+def test_sync_is_measured_and_survives_kills() -> None:
+    """Both computers have every memory in the end."""
+    assert "problem: None" in run("sync_kills.py", "import", "20")
+    assert "0 different, 0 failed cycles, 0 lost" in run("sync_kills.py", "kills", "3")
 
 
 @strace.needed
