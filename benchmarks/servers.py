@@ -14,6 +14,7 @@ from mcp_client import Client, ServerError
 
 HERE = Path(__file__).parent
 PYTHON = sys.executable
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "aiaml-benchmarks"
 
 
 class Server:
@@ -30,7 +31,7 @@ class Server:
     largest = 20_000
 
     def __init__(self) -> None:
-        self.home = cache() / self.name
+        self.home = CACHE / self.name
 
     def command(self) -> list[str]:
         """Return the command that starts the server."""
@@ -198,12 +199,6 @@ class BasicMemory(Server):
 
 
 SERVERS = {each.name: each for each in (Aiaml, Files, Official, Libsql, BasicMemory)}
-
-
-def cache() -> Path:
-    """Return the directory that servers are installed in."""
-    usual = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return usual / "aiaml-benchmarks"
 
 
 def installed(name: str) -> Server:

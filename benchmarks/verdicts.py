@@ -129,18 +129,13 @@ def check_history(repository: Path, first: str, last: str) -> tuple[list[Verdict
     return found, spent
 
 
-def is_noticed(checked: CheckedCitation) -> bool:
-    """Return whether a line that git takes for gone is stale, or laid out differently."""
-    return checked.is_stale or checked.verdict == REFORMATTED
-
-
 def table_row(name: str, found: list[Verdict], seconds: float) -> str:
     """Return a line of the table: shares of the lines that are gone, or still exist."""
     gone = [verdict.checked for verdict in found if verdict.truth is None]
     alive = [verdict for verdict in found if verdict.truth is not None]
     placed = [verdict for verdict in alive if len(verdict.checked.places) == 1]
     figures = (
-        sum(map(is_noticed, gone)) / len(gone),
+        sum(row.is_stale or row.verdict == REFORMATTED for row in gone) / len(gone),
         sum(verdict.checked.is_stale for verdict in alive) / len(alive),
         sum(verdict.checked.verdict == AMBIGUOUS for verdict in found) / len(found),
         sum(verdict.checked.places[0] == verdict.truth for verdict in placed) / len(placed),
