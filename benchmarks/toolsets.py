@@ -30,8 +30,7 @@ from speed import beside, in_turn, judged, ms, timed
 
 ENTRIES = 10_000
 WORDS = corpus.vocabulary()
-Row = tuple[str, str, str]
-"""What is measured, the limit of its specification, and the figures."""
+Row = tuple[str, str, str]  # what is measured, the limit of its specification, and the figures
 Call = Callable[[], object]
 FILTERS: dict[str, dict[str, Any]] = {
     "a rare word": {"query": WORDS[12_000]},
