@@ -66,10 +66,9 @@ def find_related(target: str, memories: Iterable[Memory]) -> list[dict[str, str]
     """Return the memories that link to a memory, with the type of each link."""
     related = []
     for memory in memories:
-        for link in dict.fromkeys(memory.links):
-            if link.target == target:
-                source = {"id": memory.id, "subject": memory.subject}
-                related.append({**source, "type": link.type})
+        kinds = [link.type for link in memory.links if link.target == target]
+        source = {"id": memory.id, "subject": memory.subject}
+        related += [{**source, "type": kind} for kind in dict.fromkeys(kinds)]
     return related
 
 

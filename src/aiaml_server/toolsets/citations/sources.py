@@ -145,9 +145,11 @@ class SourceTree:
         """Ask git about many files at once, so that it is not asked for each."""
         names: dict[str, str] = {}
         for path in set(paths) - self._hidden.keys():
-            if name := self._resolve(path):
+            name = self._resolve(path)
+            if name:
                 self._hidden[path] = self._why_nested(name)
-                names |= {} if self._hidden[path] else {path: name}
+            if name and not self._hidden[path]:
+                names[path] = name
         ignored = find_ignored(self.root, list(names.values())) if names else set()
         for path, name in names.items():
             if ignored is not None:
