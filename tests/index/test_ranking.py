@@ -79,9 +79,9 @@ def test_a_phrase_must_stand_so(tmp_path: Path) -> None:
     answer = ask(tmp_path, ["San Francisco"], *stored)
     assert [hit.file_name for hit in answer.found.hits] == ["0.md"]
     answer = ask(tmp_path, ["Francisco San"], *stored)
-    assert (answer.found.total, answer.apart) == (0, 2)
+    assert (answer.found.total, answer.without_phrase) == (0, 2)
     answer = ask(tmp_path, ["Francisco San"], *stored, wanted=Filter.of(user="nobody"))
-    assert (answer.found.total, answer.apart) == (0, 0)
+    assert (answer.found.total, answer.without_phrase) == (0, 0)
     (hit,) = ask(tmp_path, ["CAF\u00c9 bar"], memory("the cafe\u0301 bar")).found.hits
     assert hit.file_name == "0.md"
     assert ask(tmp_path, ["++"], memory("C++"), memory("C")).found.total == 1

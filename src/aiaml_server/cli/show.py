@@ -199,9 +199,10 @@ def _hit_lines(memory: Memory, pattern: re.Pattern[str]) -> Iterator[str]:
 
 
 def _why_no_hits(answer: Answer | None) -> str:
-    if answer and answer.apart:
+    if answer and answer.without_phrase:
         return (
-            f"No memories contain the phrase; {answer.apart:,} contain its words. Omit the quotes."
+            f"No memories contain the phrase; {answer.without_phrase:,} contain its words."
+            " Omit the quotes."
         )
     return "No memories match."
 

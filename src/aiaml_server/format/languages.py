@@ -137,9 +137,9 @@ class Word:
 
     Attributes:
         text: the word in lower case.
-        start: the beginning of all its forms except `others`.
-        others: irregular forms, and the word itself.
-        bends: whether it has forms besides `others`.
+        start: the beginning of all its forms except the irregular ones.
+        irregular_forms: these, and the word itself.
+        is_inflected: whether it has other forms.
     """
 
     def __init__(self, text: str, language: Language | None = None) -> None:
@@ -150,12 +150,12 @@ class Word:
             language: whose forms; None for a name, which has none.
         """
         self.text = self.start = text
-        self.others = frozenset([text])
-        self.bends = False
+        self.irregular_forms = frozenset([text])
+        self.is_inflected = False
         if language and text.isalpha():
             self._stem = language.stem
             group = language.irregular(text)
-            self.others = frozenset([text, *group])
+            self.irregular_forms = frozenset([text, *group])
             plain = group[0] if group else text
             self._stemmed = self._stem(plain)
             start = commonprefix([plain, self._stemmed])  # noqa: RUF071 (letters are meant)
@@ -163,7 +163,7 @@ class Word:
                 start = start[:-1]  # `hike` has the stem `hike`, with which `hiking` does not begin
             if len(start) >= SHORT:
                 self.start = start
-                self.bends = True
+                self.is_inflected = True
 
     def is_form(self, term: str) -> bool:
         """Return whether a term is this word or a form of it.
@@ -173,8 +173,8 @@ class Word:
         >>> Word("buying", Language("english")).is_form("bought")
         True
         """
-        if term in self.others or not self.bends:
-            return term in self.others
+        if term in self.irregular_forms or not self.is_inflected:
+            return term in self.irregular_forms
         return term.startswith(self.start) and term.isalpha() and self._stem(term) == self._stemmed
 
 

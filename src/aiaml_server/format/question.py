@@ -44,8 +44,8 @@ class Question(NamedTuple):
         asked = dict.fromkeys(re.findall(r"\w+", " ".join(parts)))
         name = language_of(asked)
         language = Language(name)
-        telling = [text for text in asked if text not in common(name)] or list(asked)
-        words = tuple(Word(text, language) for text in telling[:MAX_WORDS])
+        significant = [text for text in asked if text not in common(name)] or list(asked)
+        words = tuple(Word(text, language) for text in significant[:MAX_WORDS])
         # Signs alone, such as "++", are searched exactly.
         phrases = [part for part in parts if not words or len(part.split()) > 1]
         return cls(words, tuple(phrases))

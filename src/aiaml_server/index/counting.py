@@ -33,8 +33,8 @@ def find(
         scores[keyword] = next(filter(None, tried), {})
         for file, points in scores[keyword].items():
             totals[file] = totals.get(file, 0) + points
-    meant = keep_matching(database, set(totals), wanted)
-    return best_hits(database, {file: totals[file] for file in meant}, scores, part)
+    files = keep_matching(database, set(totals), wanted)
+    return best_hits(database, {file: totals[file] for file in files}, scores, part)
 
 
 def scores_of(database: Database, keyword: str, *, composed: bool = False) -> Scores:

@@ -203,7 +203,7 @@ class Index:
                             return scan()
                         self._recover(error)
         finally:
-            self._store.tell()  # others do not wait for the log
+            self._store.log_skipped()  # without the lock, so that nobody waits for the log
 
     def _recover(self, error: Exception) -> None:
         """Delete a damaged file; go on in memory if it is not damaged, or damaged once more."""

@@ -53,13 +53,13 @@ class Answer(NamedTuple):
         found: the hits that were asked for, and how many there are.
         question: what was asked.
         words: of each word of the question, where it was found.
-        apart: where no memory has the phrases, how many have all of the words.
+        without_phrase: where no memory has the phrases, how many have all of the words.
     """
 
     found: Found
     question: Question
     words: tuple[WordMatch, ...]
-    apart: int
+    without_phrase: int
 
 
 def answer(
@@ -68,11 +68,11 @@ def answer(
     """Return a part of the answer to a question, and the stamps of its files."""
     scores, words = rank_files(database, question, wanted, least_share)
     found, stamps = best_hits(database, scores, {word.text: word.files for word in words}, part)
-    apart = 0
+    without_phrase = 0
     if question.phrases and words and not scores:
         together = set(words[0].files).intersection(*[word.files for word in words])
-        apart = len(keep_matching(database, together, wanted))
-    return Answer(found, question, words, apart), stamps
+        without_phrase = len(keep_matching(database, together, wanted))
+    return Answer(found, question, words, without_phrase), stamps
 
 
 def rank_files(
@@ -93,19 +93,20 @@ def rank_files(
     for word in words:
         for file in word.files:
             matched[file] = matched.get(file, 0.0) + word.rarity
-    meant = {file for file, rarity in matched.items() if rarity >= least_share * total}
+    candidates = {file for file, rarity in matched.items() if rarity >= least_share * total}
     for phrase in question.phrases:
-        saying = scores_of(database, phrase, composed=True).keys()
-        meant = meant & saying if words else set(saying)
-    meant = keep_matching(database, meant, wanted)
-    rows = database.rows(f"SELECT id, length FROM files WHERE id {IN}", [listed(meant)])
+        with_phrase = scores_of(database, phrase, composed=True).keys()
+        candidates = candidates & with_phrase if words else set(with_phrase)
+    candidates = keep_matching(database, candidates, wanted)
+    rows = database.rows(f"SELECT id, length FROM files WHERE id {IN}", [listed(candidates)])
     lengths = dict(rows.fetchall())
-    points = dict.fromkeys(meant, 0.0)
+    points = dict.fromkeys(candidates, 0.0)
     for word in words:
-        for file in word.files.keys() & meant:
+        for file in word.files.keys() & candidates:
             points[file] += word.rarity * saturation(word.files[file], lengths[file] / mean)
     scores = {
-        file: max(1, round(1000 * points[file] * matched.get(file, 0.0) / total)) for file in meant
+        file: max(1, round(1000 * points[file] * matched.get(file, 0.0) / total))
+        for file in candidates
     }
     return scores, words
 
@@ -117,7 +118,7 @@ def _find_word(database: Database, word: Word, count: int) -> WordMatch:
     all terms that contain it.
     """
     counted: list[str] = []
-    for start in {word.start, *word.others} if word.bends else word.others:
+    for start in {word.start, *word.irregular_forms} if word.is_inflected else word.irregular_forms:
         counted += database.terms_where(_BEGINS, start)
     found = {term for term in counted if word.is_form(split_counts(term)[0])}
     is_unspaced = not word.text.isascii() and re.search(_UNSPACED, word.text)

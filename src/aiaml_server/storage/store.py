@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 SUFFIX = ".md"
 MAX_FILE = 4 * 1024 * 1024  # bytes; four times the largest memory that can be remembered
 LOCK_SECONDS = 5.0
-SOME = 5  # skipped files that are each worth a line of the log
+MOST_LOGGED = 5  # skipped files that are each worth a line of the log
 _WRITERS = 8  # threads
 _LEFTOVER_SECONDS = 3600.0
 _TICK = 50_000_000  # nanoseconds: several times the usual 1 to 10 ms
@@ -105,11 +105,11 @@ class Store:
         self.directory = base / "files"
         self._prefix = f"{self.directory}{os.sep}"
         self._lock = base / ".lock"
-        self._names = ""  # each behind a "_", in the directory when it bore _names_stamp
+        self._names = ""  # each after a "_", in the directory when its stamp was _names_stamp
         self._names_stamp: Stamp | None = None
         self._added: set[str] = set()  # ids of ours since
         self._reported: dict[str, Stamp | None] = {}
-        self._untold: list[tuple[str, str]] = []  # names and problems
+        self._skipped: list[tuple[str, str]] = []  # names and problems
 
     # --- writing ------------------------------------------------------------------------------
 
@@ -343,29 +343,29 @@ class Store:
                 continue  # deleted since it was listed
             except MalformedFile as error:
                 self.report(name, str(error))
-        self.tell()
+        self.log_skipped()
 
     def report(self, name: str, problems: str) -> None:
-        """Let `tell` log what is wrong with a file, once for each of its states."""
+        """Let `log_skipped` log what is wrong with a file, once for each of its states."""
         stamp = self.stamp(name)
         if self._reported.get(name) != stamp:
             self._reported[name] = stamp
-            self._untold.append((name, problems))
+            self._skipped.append((name, problems))
 
-    def tell(self) -> None:
+    def log_skipped(self) -> None:
         """Log which files were skipped since the last call; of many, one and their number.
 
         The caller must hold no lock.
         """
-        untold, self._untold = self._untold, []
-        if len(untold) > SOME:
-            name, problems = min(untold)
-            counted = f"{len(untold):,} files in {self.directory} that are no memories"
+        skipped, self._skipped = self._skipped, []
+        if len(skipped) > MOST_LOGGED:
+            name, problems = min(skipped)
+            counted = f"{len(skipped):,} files in {self.directory} that are no memories"
             log.warning(
                 "Skipped %s (`aiaml doctor files` names them); %s: %s", counted, name, problems
             )
             return
-        for name, problems in untold:
+        for name, problems in skipped:
             log.warning("Skipped %s: %s", self.directory / name, problems)
 
 
