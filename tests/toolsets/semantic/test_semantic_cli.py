@@ -81,7 +81,7 @@ def test_import_export_backup_restore(shop: Path) -> None:
     assert "imported: 2" in run("import", "--yes")
     assert "0 new memories, 2 already stored" in run("import", "--yes")
 
-    assert "missing.md: " in run("import", "missing.md", code=1)
+    assert "missing.md: no such file or directory" in run("import", "missing.md", code=1)
 
     assert "db-" in run("backup")
     run("export", "all.jsonl")

@@ -13,7 +13,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aiaml_server.errors import MalformedFile
+from aiaml_server.errors import MalformedFile, os_reason
 from aiaml_server.files import read_regular
 from aiaml_server.toolsets.semantic.errors import InvalidInput, InvalidProject
 from aiaml_server.toolsets.semantic.markdown import split_markdown
@@ -115,7 +115,9 @@ def _preview(store: MemoryStore, files: Sequence[Path]) -> Preview:
         pieces: list[tuple[NewMemory, int]] = []
         try:
             pieces += _read(file, shown)
-        except (OSError, ValueError, MalformedFile) as error:
+        except OSError as error:
+            preview.skipped.append((shown, os_reason(error)))
+        except (ValueError, MalformedFile) as error:
             preview.skipped.append((shown, str(error)))
         for memory, line in pieces:
             keys = {normalized_hash(memory.content), memory.import_key or memory.content}
