@@ -234,7 +234,7 @@ def test_doctor_under_uvx_starts_the_program_of_uvx(wheel: Path, tmp_path: Path)
         env={**outside(tmp_path), "UV_CACHE_DIR": uv_cache()},
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "the three tools work" in done.stdout
+    assert "starts and answers" in done.stdout
 
 
 def uv_cache() -> str:
@@ -304,8 +304,8 @@ def test_where_people_are_all_is_well(installed: Path, tmp_path: Path) -> None:
     assert done.stderr == "\nNothing is wrong.\n", done.stdout + done.stderr
     assert done.returncode == 0
     version = done.stdout.splitlines()[0]
-    assert f"installed by uv, in {installed.parent}" in version
-    assert "the three tools work" in done.stdout
+    assert f" in {installed.parent}" in version
+    assert "starts and answers" in done.stdout
 
 
 @pytest.mark.network
