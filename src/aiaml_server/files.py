@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from aiaml_server.errors import MalformedFile, TooLarge, UnsafePath
 
@@ -59,6 +59,8 @@ def make_directory(path: Path, mode: int = 0o700) -> None:
     if path.is_symlink():
         reason = "it is a link to a directory that is not there; connect its disk, or remove it"
         raise FileNotFoundError(errno.ENOENT, reason, str(path))
+    if path.exists():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR).lower(), str(path))
     if path.parent != path and not path.parent.is_dir():
         make_directory(path.parent, mode)
     path.mkdir(mode, exist_ok=True)  # another process may be faster
@@ -314,12 +316,17 @@ class Hold(NamedTuple):
     """The result of trying to acquire a lock.
 
     Attributes:
-        acquired: whether the lock is held.
+        file: the open file, while the lock is held; None if it could not be acquired.
         problem: why the file cannot be locked at all; None if it is only taken.
     """
 
-    acquired: bool
+    file: IO[bytes] | None = None
     problem: OSError | None = None
+
+    @property
+    def acquired(self) -> bool:
+        """Whether the lock is held."""
+        return self.file is not None
 
 
 @contextmanager
@@ -332,18 +339,22 @@ def hold_lock(path: Path, seconds: float) -> Iterator[Hold]:
     import portalocker  # noqa: PLC0415 (25 ms, which most commands do not need)
 
     lock = portalocker.Lock(
-        path, "r+b", timeout=seconds, check_interval=_POLL_SECONDS, opener=_open_lock
+        path,
+        "r+b",
+        timeout=seconds,
+        check_interval=_POLL_SECONDS,
+        buffering=0,
+        opener=_open_lock,
     )
-    hold = Hold(acquired=True)
     try:
-        lock.acquire()
+        hold = Hold(lock.acquire())
     except portalocker.AlreadyLocked:
-        hold = Hold(acquired=False)
+        hold = Hold()
     except OSError as error:
-        hold = Hold(acquired=False, problem=error)
+        hold = Hold(problem=error)
     except portalocker.LockException as error:
         reason = f"files cannot be locked ({error})"
-        hold = Hold(acquired=False, problem=OSError(errno.ENOTSUP, reason, str(path)))
+        hold = Hold(problem=OSError(errno.ENOTSUP, reason, str(path)))
     if hold.problem:
         log.warning("Cannot use the lock file %s: %s", path, hold.problem.strerror)
     try:

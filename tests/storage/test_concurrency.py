@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from aiaml_server.bank import MemoryBank
 from aiaml_server.format.memory import Memory
 from aiaml_server.server.protocol import MAX_CALLS
 from aiaml_server.settings import Settings
+from aiaml_server.storage.store import Stamp, Store
 from client import Client, ask, bank_process
 from disk import contents, leftovers, memories
 
@@ -80,11 +80,10 @@ def test_an_id_that_a_neighbour_took_in_the_same_clock_tick_is_not_given_again(
     """The directory's own time does not tell of a second change within one tick."""
     draws = iter(["abcdef01", "abcdef02", "abcdef02", "abcdef03"])
     monkeypatch.setattr("aiaml_server.format.memory.draw_id", lambda: next(draws))
+    monkeypatch.setattr(Store, "stamp", lambda *_: Stamp(1, 1, 1, 1))
     ours, theirs = (MemoryBank(Settings(tmp_path)) for _ in range(2))
     ours.remember("claude", "marco", ["tests"], "ours")
-    tick = (tmp_path / "files").stat().st_mtime_ns
     assert theirs.remember("claude", "marco", ["tests"], "theirs").id == "abcdef02"
-    os.utime(tmp_path / "files", ns=(tick, tick))
     assert ours.remember("claude", "marco", ["tests"], "ours again").id == "abcdef03"
 
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from aiaml_server.errors import FileChanged, MalformedFile, StoreError
 from aiaml_server.files import (
@@ -105,6 +105,7 @@ class Store:
         self.directory = base / "files"
         self._prefix = f"{self.directory}{os.sep}"
         self._lock = base / ".lock"
+        self._mark = os.urandom(16)  # in the lock file, while no other store has held the lock
         self._names = ""  # each after a "_", in the directory when its stamp was _names_stamp
         self._names_stamp: Stamp | None = None
         self._added: set[str] = set()  # ids of ours since
@@ -143,7 +144,7 @@ class Store:
         self._make_directories()
         try:
             with hold_lock(self._lock, LOCK_SECONDS) as hold:
-                if self._names_stamp != self.stamp():
+                if not self._was_last(hold.file) or self._names_stamp != self.stamp():
                     names = os.listdir(self.directory)  # noqa: PTH208 (names, not paths)
                     self._names, self._added = "_".join(["", *names]), set()
                     remove_stale_temporaries(self.directory, names, _LEFTOVER_SECONDS)
@@ -156,6 +157,18 @@ class Store:
         if not hold.acquired:
             without = "Stored %s without the lock on %s, which could not be acquired"
             log.warning(without, what, self.base)
+
+    def _was_last(self, lock: IO[bytes] | None) -> bool:
+        """Leave our mark in the lock file; return whether it was there already.
+
+        A stamp alone does not tell: another process may add a file within one tick of the clock.
+        """
+        if not lock:
+            return False
+        was_last = lock.read(len(self._mark)) == self._mark
+        lock.seek(0)
+        lock.write(self._mark)
+        return was_last
 
     def _is_taken(self, memory_id: str) -> bool:
         # One text is made, and looked through, in a thirtieth of the time that a set of ids takes.
