@@ -17,7 +17,13 @@ from tempfile import mkdtemp
 from typing import NamedTuple
 
 from aiaml_server.errors import LockTimeout, MalformedFile, NoStateDirectory
-from aiaml_server.files import make_directory, open_own, read_regular, replace_atomic
+from aiaml_server.files import (
+    make_directory,
+    open_own,
+    open_private,
+    read_regular,
+    replace_atomic,
+)
 from aiaml_server.git import Git, GitFailed
 from aiaml_server.identity import is_trusted, is_trusted_base, trust
 from aiaml_server.storage.store import MAX_FILE
@@ -131,7 +137,9 @@ class Repository:
         import portalocker  # noqa: PLC0415 (25 ms, which a command that only reads does not need)
 
         try:
-            stream = portalocker.Lock(path, timeout=seconds, check_interval=_POLL_SECONDS).acquire()
+            stream = portalocker.Lock(
+                path, timeout=seconds, check_interval=_POLL_SECONDS, opener=open_private
+            ).acquire()
         except portalocker.LockException as error:
             raise LockTimeout("a git command of a killed process works") from error
         with stream:
