@@ -231,6 +231,7 @@ CAUSES = {
     "disk-full": (
         "fast-import: fatal: cannot write: No space left on device",
         "fast-import: fatal: sha1 file '/x/tmp_pack_1' write error. Out of diskspace",
+        "update-ref: error: cannot update ref 'refs/x': couldn't write '/x/refs/x.lock'",
     ),
     "remote-disk-full": ("push: remote: fatal: write error: No space left on device",),
     "locked": ("update-ref: fatal: Unable to create '/x/main.lock': File exists.",),

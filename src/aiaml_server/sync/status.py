@@ -218,7 +218,7 @@ _CAUSES = (
     ),
     Cause(
         "disk-full",
-        r"no space left|disk quota|out of diskspace",
+        r"no space left|disk quota|out of diskspace|couldn't write '",
         "the disk is full",
         "Make room on the disk that holds the memories. Nothing is lost.",
         (),
