@@ -161,8 +161,8 @@ def _described(function: Callable[..., Any]) -> Callable[..., Any]:
         if isinstance(example, bool | float):
             options["strict"] = True
         few = [Few(MAX_LIST)] if isinstance(example, list) else []
-        annotated = (hints[name], Field(**options), *few)
-        function.__annotations__[name] = Annotated.__class_getitem__(annotated)  # type: ignore[attr-defined]
+        annotated: Any = Annotated
+        function.__annotations__[name] = annotated[(hints[name], Field(**options), *few)]
     return function
 
 
