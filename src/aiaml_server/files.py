@@ -59,11 +59,13 @@ def make_directory(path: Path, mode: int = 0o700) -> None:
     if path.is_symlink():
         reason = "it is a link to a directory that is not there; connect its disk, or remove it"
         raise FileNotFoundError(errno.ENOENT, reason, str(path))
-    if path.exists():
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR).lower(), str(path))
     if path.parent != path and not path.parent.is_dir():
         make_directory(path.parent, mode)
-    path.mkdir(mode, exist_ok=True)  # another process may be faster
+    try:
+        path.mkdir(mode, exist_ok=True)  # another process may be faster
+    except FileExistsError:
+        reason = os.strerror(errno.ENOTDIR).lower()
+        raise NotADirectoryError(errno.ENOTDIR, reason, str(path)) from None
     try:
         sync_directory(path.parent)
     except OSError:
