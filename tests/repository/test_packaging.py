@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 import zipfile
 from email.message import Message
 from email.parser import BytesParser
@@ -319,15 +320,18 @@ def test_an_installed_wheel_does_what_the_transcripts_and_stories_say(
         str(ROOT / "tests" / name) for name in ("cli/test_transcripts.py", "server/test_stories.py")
     ]
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={ROOT}"]
-    done = subprocess.run(
-        [*words, "-c", str(ROOT / "pyproject.toml"), *tests],
-        cwd=tmp_path,
-        env={**outside(tmp_path), "TEST_PYTHON": str(installed / "python")},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=900,
-    )
+    root = Path(tmp_path.anchor, "tmp") if os.name == "posix" else None
+    with tempfile.TemporaryDirectory(dir=root) as short:  # long paths are cut in messages
+        words += [f"--basetemp={short}/t", "-c", str(ROOT / "pyproject.toml"), *tests]
+        done = subprocess.run(
+            words,
+            cwd=tmp_path,
+            env={**outside(tmp_path), "TEST_PYTHON": str(installed / "python")},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=900,
+        )
     assert done.returncode == 0, done.stdout[-5000:]
 
 

@@ -69,8 +69,8 @@ def _print(output: Output, *, as_json: bool) -> None:
     else:
         lines = [f"{output.prefix}{inert(marked(line))}" for line in output.lines]
     sys.stdout.writelines(f"{line}\n" for line in lines)
-    sys.stderr.writelines(f"{inert(marked_line(note))}\n" for note in output.notes)
     sys.stdout.flush()
+    sys.stderr.writelines(f"{inert(marked_line(note))}\n" for note in output.notes)
 
 
 def search(given: Namespace, memories: MemoryService) -> Output:
