@@ -49,12 +49,14 @@ class ChangeDetector:
         Raises:
             StoreError: the directory cannot be read.
         """
-        names = set(self._store.names())
-        changed = names ^ self.known.keys()
+        names = self._store.names()
+        changed = {name for name in names if name not in self.known}
+        if len(names) - len(changed) < len(self.known):  # some are gone
+            changed |= self.known.keys() - set(names)
         is_replaced = not changed and directory != self._seen
         if self._is_rescan_due() or (is_replaced and self._rescan_seconds is not None):
             self._rescanned = time.monotonic()
-            for name in names & self.known.keys():
+            for name in self.known.keys() - changed:
                 if self._store.stamp(name) != self.known[name]:
                     changed.add(name)
         self._seen = directory

@@ -257,12 +257,7 @@ class Store:
             if missing_ok and isinstance(error, FileNotFoundError):
                 return []
             raise StoreError("read", self.directory, error) from error
-        return [name for name in names if self.may_hold(name)]
-
-    @staticmethod
-    def may_hold(name: str) -> bool:
-        """Return whether a memory may have a name."""
-        return name.endswith(SUFFIX) and name[0] != "."
+        return [name for name in names if name.endswith(SUFFIX) and name[0] != "."]
 
     def stamp(self, name: str = "") -> Stamp | None:
         """Return the stamp of the file `name`, or of the directory; None when there is none.
