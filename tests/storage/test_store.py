@@ -53,6 +53,15 @@ def test_any_visible_md_file_is_read(bank: MemoryBank) -> None:
     )
 
 
+def test_a_lock_file_that_somebody_else_wrote_is_left_as_it_is(bank: MemoryBank) -> None:
+    """It may be another program's, or a link to a file elsewhere."""
+    lock = bank.base / ".lock"
+    lock.write_bytes(b"what somebody else keeps")
+    bank.remember("claude", "marco", ["x"], "needle")
+    assert lock.read_bytes() == b"what somebody else keeps"
+    assert len(found(bank)) == 1
+
+
 MALFORMED = {
     "empty": (b"", "the first line is not ---"),
     "only frontmatter, unclosed": (GOOD.split("\n---", 1)[0].encode(), "no second line ---"),

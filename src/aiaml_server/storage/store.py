@@ -165,10 +165,13 @@ class Store:
         """
         if not lock:
             return False
-        was_last = lock.read(len(self._mark)) == self._mark
-        lock.seek(0)
-        lock.write(self._mark)
-        return was_last
+        with suppress(OSError):  # what becomes of the mark refuses no memory
+            found = lock.read(len(self._mark) + 1)
+            if len(found) in (0, len(self._mark)):  # otherwise the file is not ours
+                lock.seek(0)
+                lock.write(self._mark)
+            return found == self._mark
+        return False
 
     def _is_taken(self, memory_id: str) -> bool:
         # One text is made, and looked through, in a thirtieth of the time that a set of ids takes.
