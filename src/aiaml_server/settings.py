@@ -144,7 +144,10 @@ def parse_remote(name: str, value: str) -> str:
 
 def hide_password(address: str) -> str:
     """Return a remote's address without password, token and query, so that it may be shown."""
-    login = r"(?i)(?<=://)(?:(?<!ssh://)[^/]*|[^/]*:[^/]*)@"
+    login = (
+        r"(?i)((?<=://)(?<!ssh://)(?<!file://)|(?<=ssh://)[^/@]*:"
+        r"|^[^/:@]+:(?!//)).*@"  # user:password@host:path
+    )
     return re.sub(r"(://[^?#]*)[?#].*", r"\1?***", re.sub(login, "***@", address))
 
 

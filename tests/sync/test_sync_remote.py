@@ -9,6 +9,7 @@ import pytest
 
 from aiaml_server.git import Git, GitFailed
 from aiaml_server.identity import trust
+from aiaml_server.settings import hide_password
 from aiaml_server.sync.cycle import current_status
 from aiaml_server.sync.history import History
 from aiaml_server.sync.remote import remote_in_use, setup_remote
@@ -156,6 +157,26 @@ def test_password_stands_in_no_argument_and_no_message(
         assert login.stat().st_mode & 0o077 == 0
     assert machine.sync().problem
     assert "sesame" not in str(machine.sync().problem)
+
+
+def test_password_in_any_address_is_hidden() -> None:
+    """Also where an address is no URL, and where git's message repeats it."""
+    for address in (
+        "https://ada:sesame@host/x.git",
+        "https://ada:ses/sesame@host/x.git",
+        "https://sesame@host/x.git",
+        "ssh://ada:sesame@host/x.git",
+        "ada:sesame@host:x.git",
+        "https:/ada:sesame@host/x.git",
+        "https://host/x.git?token=sesame",
+    ):
+        assert "sesame" not in hide_password(address)
+        assert hide_password(address).count("***") == 1
+        if "://" in address:
+            error = GitFailed("fetch", f"fatal: unable to access '{address}/': illegal format")
+            assert "sesame" not in problem_of(error).sentence
+    for address in ("https://host/x", "ssh://git@host:22/x", "git@host:x", "/x@y", "file:///x@y"):
+        assert hide_password(address) == address
 
 
 REFUSES_PRIVATE_ADDRESS = """#!/bin/sh

@@ -10,7 +10,7 @@ from aiaml_server.errors import AiamlError
 from aiaml_server.files import check_own, read_own, replace_atomic
 from aiaml_server.git import Git, GitFailed
 from aiaml_server.identity import is_trusted
-from aiaml_server.settings import Settings, parse_remote
+from aiaml_server.settings import Settings, hide_password, parse_remote
 from aiaml_server.sync.merge import is_memory_path
 from aiaml_server.sync.purge import PURGE_FILE
 from aiaml_server.sync.repository import FETCHED, MAIN, ORIGIN, Repository, locate, open_repository
@@ -219,7 +219,7 @@ def setup_remote(base: Path, address: str) -> int:
         Remote(repository, before)
         if before and isinstance(error, AiamlError):
             problem = problem_of(error)
-            remedy = f"{problem.remedy} The remote is still {before}."
+            remedy = f"{problem.remedy} The remote is still {hide_password(before)}."
             raise SyncError(problem._replace(remedy=remedy)) from error
         raise
     return sum(map(is_memory_path, repository.tree(fetched)))

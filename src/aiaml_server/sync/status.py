@@ -19,6 +19,7 @@ from aiaml_server.errors import (
 )
 from aiaml_server.files import read_own, replace_atomic
 from aiaml_server.git import NETWORK_COMMANDS, GitFailed
+from aiaml_server.settings import hide_password
 from aiaml_server.timestamps import format_timestamp, now_micros
 
 STATUS_FILE = ".sync-status.json"
@@ -283,7 +284,8 @@ def _git_problem(error: GitFailed) -> Problem:
 def _quoted(error: GitFailed) -> str:
     """Return the host's message, or else git's, in brackets."""
     lines = re.findall(r"(?m)^remote: *(.+)", error.output) or error.output.splitlines()
-    quoted = " / ".join(line.strip() for line in lines if line.strip())[:300]
+    quoted = " / ".join(line.strip() for line in lines if line.strip())
+    quoted = re.sub(r"\S+://\S+", lambda found: hide_password(found[0]), quoted)[:300]
     return f' ("{quoted}")' if quoted else ""
 
 
