@@ -194,7 +194,9 @@ class MemoryBank(Store):
         return held_back is not None and name not in held_back
 
     def forget(self, texts: Mapping[str, str]) -> set[str] | None:
-        """Delete files, each with the text that it holds; git gets them first, if it can.
+        """Delete files, each with the text that it holds, also from the index.
+
+        Git gets them first, if it can.
 
         Returns:
             The names of those that git's history keeps; None where git did not take what was new.
@@ -209,10 +211,11 @@ class MemoryBank(Store):
         for name, before in texts.items():
             self.replace(name, before, None)
             confirm_deletions(self.base, [name])
+        self.index.think([])  # it holds what it has read, until it looks again
         return None if held_back is None else set(texts) - set(held_back)
 
     def erase(self, names: Iterable[str]) -> None:
-        """Delete the files of memories that are forgotten everywhere, also from the index.
+        """Delete the files of memories that are forgotten everywhere.
 
         A file that cannot be read is left.
 
@@ -225,7 +228,6 @@ class MemoryBank(Store):
             with suppress(MalformedFile, FileNotFoundError):
                 texts[name] = self.text(name)
         self.forget(texts)
-        self.index.think([])  # it holds what it has read, until it looks again
 
     def restore(
         self, name: str, before: str | None, text: str, history: Collection[str] = ()

@@ -13,6 +13,7 @@ import pytest
 from aiaml_server.bank import MemoryBank
 from aiaml_server.errors import FileChanged, InvalidInput, MalformedFile, StoreError
 from aiaml_server.format.memory import Memory, format  # noqa: A004
+from aiaml_server.index import index_file
 from aiaml_server.settings import Settings
 from aiaml_server.storage.store import MAX_FILE, Store
 
@@ -60,6 +61,15 @@ def test_a_lock_file_that_somebody_else_wrote_is_left_as_it_is(bank: MemoryBank)
     bank.remember("claude", "marco", ["x"], "needle")
     assert lock.read_bytes() == b"what somebody else keeps"
     assert len(found(bank)) == 1
+
+
+def test_what_is_forgotten_leaves_the_index_at_once(bank: MemoryBank) -> None:
+    """Nobody has to ask it first."""
+    bank.remember("claude", "marco", ["x"], "needle")
+    (name,) = found(bank)
+    assert b"needle" in index_file(bank.base).read_bytes()
+    bank.forget({name: bank.text(name)})
+    assert b"needle" not in index_file(bank.base).read_bytes()
 
 
 MALFORMED = {
