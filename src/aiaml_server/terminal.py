@@ -186,9 +186,10 @@ _INVISIBLE = re.compile(f"[{INVISIBLE}]")
 
 
 def truncate(text: str, most: int) -> str:
-    """Return the beginning of a text on one line of at most `most` columns, `marked`."""
-    line = " ".join(marked(text[: 4 * most]).split())
-    if cell_len(line) <= most:
+    """Return a text on one line, `marked`; on a terminal at most `most` columns of it."""
+    is_cut = is_terminal()
+    line = " ".join(marked(text[: 4 * most] if is_cut else text).split())
+    if not is_cut or cell_len(line) <= most:
         return line
     return set_cell_size(line, most - 1).rstrip() + "…"
 

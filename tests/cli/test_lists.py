@@ -49,6 +49,15 @@ def test_rows_fit_the_terminal_and_pipes_get_all(tmp_path: Path) -> None:
     assert piped[1].endswith("allergic to 東京")
 
 
+def test_log_in_a_pipe_has_whole_titles(tmp_path: Path) -> None:
+    """They can be searched; on a terminal a line is cut at its width."""
+    env = at(tmp_path / "m", AIAML_ENABLE_SYNC="true", COLUMNS="40")
+    call(env, "remember", f"{'word ' * 60}end", "-t", "x")
+    assert call(env, "log").stdout.endswith("word end\n")
+    (line,) = call({**env, "FORCE_TTY": "1"}, "log").stdout.splitlines()
+    assert cell_len(line) <= 40
+
+
 def test_a_search_is_exact_about_how_many_there_are(tmp_path: Path) -> None:
     """Of all that are meant, not of the 25 that agents are given."""
     env = at(tmp_path / "m")
