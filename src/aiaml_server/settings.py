@@ -134,11 +134,13 @@ def parse_remote(name: str, value: str) -> str:
     """Parse the address of a git remote. Git itself refuses what it cannot use, but for an option.
 
     Raises:
-        InvalidSetting: it begins with a dash.
+        InvalidSetting: it begins with a dash, or was copied from where its password was hidden.
     """
     address = value.strip()
     if address.startswith("-"):
         raise InvalidSetting(name, "begins with a dash; it must be a git URL or a path")
+    if "***" in address:
+        raise InvalidSetting(name, "has no password; put the password where *** stands")
     return address
 
 

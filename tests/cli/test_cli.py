@@ -88,6 +88,7 @@ BAD_SETTINGS = {
     ("AIAML_MEMORY_DIR", "${HOME}/memory"): "must be an absolute path",
     ("AIAML_MEMORY_DIR", "~no_such_person/memory"): "there is no such home directory",
     ("AIAML_MEMORY_DIR", "/a\0b"): "must be an absolute path",
+    ("AIAML_GITHUB_REMOTE", "https://***@a.test/m"): "put the password where *** stands",
     ("AIAML_LOG_LEVEL", "verbose"): "must be one of DEBUG, INFO, WARNING, ERROR, CRITICAL",
 }
 
@@ -292,6 +293,13 @@ def test_status_says_where_memories_are_and_who_asked(tmp_path: Path) -> None:
     said = json.loads(call(env, "status", "--json").stdout)
     assert (said["memories"], said["sync"], said["conflicts"]) == (1, False, [])
     assert said["clients"][0]["client"] == "cursor"
+
+
+def test_status_is_well_before_the_first_memory(tmp_path: Path) -> None:
+    """Nothing is made, and nothing fails."""
+    done = call(at(tmp_path / "m", AIAML_ENABLE_SYNC="true"), "status")
+    assert (done.code, "fails" in done.stdout) == (0, False), done
+    assert not (tmp_path / "m").exists()
 
 
 def test_log_and_restore_use_revisions(tmp_path: Path) -> None:

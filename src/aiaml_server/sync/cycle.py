@@ -173,7 +173,8 @@ def current_status(settings: Settings) -> Status:
     status = Status.read(settings.base)
     try:
         repository = open_repository(settings.base, remote=settings.remote)
-        repository.git.run("version")  # it may be missing
+        if settings.base.is_dir():
+            repository.git.run("version")  # it may be missing
         if status.problem and status.problem.kind == UNTRUSTED.kind:  # it is trusted by now
             status.problem = status.failing_since = None
         record = LastSync.load(repository, settings.base / "files").files
