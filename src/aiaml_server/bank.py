@@ -205,6 +205,7 @@ class MemoryBank(Store):
             FileChanged: a file does not hold its text; it and those after it are as they were.
             StoreError: the disk refused; likewise.
         """
+        from aiaml_server.index import delete_index  # noqa: PLC0415 (as `index`)
         from aiaml_server.sync.replica import confirm_deletions  # noqa: PLC0415 (loads slowly)
 
         held_back = self.commit()
@@ -212,6 +213,8 @@ class MemoryBank(Store):
             self.replace(name, before, None)
             confirm_deletions(self.base, [name])
         self.index.think([])  # it holds what it has read, until it looks again
+        with suppress(OSError):
+            delete_index(self.base, others=True)
         return None if held_back is None else set(texts) - set(held_back)
 
     def erase(self, names: Iterable[str]) -> None:

@@ -64,12 +64,16 @@ def test_a_lock_file_that_somebody_else_wrote_is_left_as_it_is(bank: MemoryBank)
 
 
 def test_what_is_forgotten_leaves_the_index_at_once(bank: MemoryBank) -> None:
-    """Nobody has to ask it first."""
+    """Nobody has to ask it first, and what another version left of its own goes too."""
     bank.remember("claude", "marco", ["x"], "needle")
     (name,) = found(bank)
-    assert b"needle" in index_file(bank.base).read_bytes()
+    index = index_file(bank.base)
+    assert b"needle" in index.read_bytes()
+    earlier = index.with_name("1-1.0.0.sqlite")
+    earlier.write_bytes(b"needle")
     bank.forget({name: bank.text(name)})
-    assert b"needle" not in index_file(bank.base).read_bytes()
+    assert b"needle" not in index.read_bytes()
+    assert not earlier.exists()
 
 
 MALFORMED = {

@@ -61,16 +61,22 @@ def make_index_file(base: Path) -> Path:
     return file
 
 
-def delete_index(base: Path) -> None:
+def delete_index(base: Path, *, others: bool = False) -> None:
     """Delete the index of a base. The next question rebuilds it.
+
+    Args:
+        base: the memory directory.
+        others: delete those that other versions made of it instead. They hold what was forgotten
+            until that version is used again, which may be never.
 
     Raises:
         NoStateDirectory: the user has no cache directory.
         OSError: the disk refuses.
     """
-    file = index_file(base)
-    file.unlink(missing_ok=True)
-    file.with_name(f"{file.name}-journal").unlink(missing_ok=True)
+    own = index_file(base)
+    for file in own.parent.glob("*.sqlite*"):
+        if file.name.startswith(own.name) != others:
+            file.unlink(missing_ok=True)
 
 
 class CacheDatabase:
