@@ -63,9 +63,11 @@ def test_each_command(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("sync-index", '"memories": 2'),
         (f"delete {newer}", f'"path": "memories/{newer}.md"'),
     ):
-        code, out, _ = call(capsys, *line.split())
+        code, out, err = call(capsys, *line.split())
         assert code == 0 and part in out, line
-        if not line.startswith("delete"):
+        if line.startswith("delete"):
+            assert "`git restore`" in err
+        else:
             assert json.loads(call(capsys, *line.split(), "--json")[1]) is not None
     for line, code, part in (
         ("search zebra", 1, ""),

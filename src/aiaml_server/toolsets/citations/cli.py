@@ -168,7 +168,9 @@ def show_graph(given: Namespace, memories: MemoryService) -> Output:
 
 def delete(given: Namespace, memories: MemoryService) -> Output:
     """Delete a memory's file. Git keeps what was committed."""
-    return Output(memories.delete(given.id))
+    deleted = memories.delete(given.id)
+    hint = "if it was committed, `git restore` with this path brings it back"
+    return Output(deleted, notes=[f"{deleted['path']}: {hint}"])
 
 
 def sync_index(given: Namespace, memories: MemoryService) -> Output:  # noqa: ARG001
