@@ -170,18 +170,11 @@ def test_citations_verify_reports_a_secret(stores: Any, repo: Path) -> None:
     assert run(*where, AIAML_CHECK_SECRETS="false").returncode == 0
 
 
-@pytest.mark.parametrize("toolset", ["citations", "semantic"])
-def test_toolset_doctor_reports_a_secret(
-    stores: Any, repo: Path, tmp_path: Path, toolset: str
-) -> None:
+def test_semantic_doctor_reports_a_secret(stores: Any, repo: Path) -> None:
     """Which kind, and where."""
-    stores(toolset, f"the token is {TOKEN}")
-    environ = {
-        "AIAML_CITATIONS_REPO": str(repo),
-        "AIAML_COMPARTMENTS_FILE": str(tmp_path / "compartments.json"),
-        "AIAML_SEMANTIC_PROJECT": str(repo),
-    }
-    checks = resolve_name(toolsets.manifest(toolset).checks)
+    stores("semantic", f"the token is {TOKEN}")
+    environ = {"AIAML_SEMANTIC_PROJECT": str(repo)}
+    checks = resolve_name(toolsets.manifest("semantic").checks)
 
     def said(**more: str) -> str:
         return "\n".join(each.found for each in checks({**environ, **more}))

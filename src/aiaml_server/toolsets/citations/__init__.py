@@ -59,7 +59,6 @@ MANIFEST = Manifest(
     ),
     build="aiaml_server.toolsets.citations.tools:build",
     commands="aiaml_server.toolsets.citations.command:citations",
-    checks="aiaml_server.toolsets.citations.doctor:check",
     hooks={
         "before_edit": "aiaml_server.toolsets.citations.hooks:before_edit",
         "after_edit": "aiaml_server.toolsets.citations.hooks:after_edit",
