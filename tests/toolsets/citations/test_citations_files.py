@@ -232,6 +232,37 @@ def test_pipes_and_huge_files_are_not_opened(shop: Path) -> None:
         MemoryService(shop)
 
 
+def test_a_verification_ends_in_any_repository(shop: Path) -> None:
+    """It stops reading after a time and an amount, and takes no step for each pair of lines."""
+    save(shop, "prices.py:2")
+    (cited,) = MemoryService(shop).store.scan().memories.values()
+    (found,) = check_citations(cited.citations, SourceTree(shop, seconds=-1))
+    assert found.verdict == "unseen" and "60 seconds" in found.note
+
+    (shop / "f0.tx").write_bytes(b"x\n" * (1 << 21))  # 4 MiB
+    for number in range(1, 40):
+        os.link(shop / "f0.tx", shop / f"f{number}.tx")
+    git(shop, "add", "--all")
+    tree = SourceTree(shop)
+    gone = Citation("gone.tx", 1, "not there", "x")
+    found, other = check_citations([gone, Citation("prices.py", 2)], tree)
+    assert (found.verdict, other.verdict) == ("missing", "unseen")
+    assert "128 MiB" in other.note
+
+    write(shop, "equal.py", "x\n" * 50_000)
+    (found,) = check_citations([Citation("equal.py", 1, "x", "y")], SourceTree(shop))
+    assert found.verdict == "ambiguous"
+
+
+def test_memories_beyond_10_000_are_named(shop: Path) -> None:
+    """So a planted directory does not fill the memory, and nothing is left out silently."""
+    (shop / "memories").mkdir()
+    for number in range(10_001):
+        (shop / "memories" / f"mem-{number}.md").touch()
+    scan = MemoryService(shop).store.scan()
+    assert len(scan.unread) == 10_001 and "only the first 10,000" in scan.unread["memories"]
+
+
 def test_a_repository_of_another_user_is_not_taken(
     shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

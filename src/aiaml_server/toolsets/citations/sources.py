@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
@@ -20,6 +21,8 @@ from aiaml_server.toolsets.citations.git import (
 )
 
 MAX_BYTES = 4 * 1024 * 1024
+MAX_SECONDS = 60.0  # after which no further file is looked at
+_MAX_TOTAL = 128 * 1024 * 1024  # of all files that are held in memory
 _MAX_LINE = 2000  # characters of a line whose strings are told from its code
 _MAX_SEARCHED = 2_000  # files that are read because a cited one is gone
 _MAX_COMPARED = 10_000  # names or lines that are compared for a suggestion
@@ -69,7 +72,11 @@ class SourceFile:
     def __init__(self, path: str, text: str) -> None:
         self.path = path
         self.text = text
-        self.lines = text.removesuffix("\n").split("\n")
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines without their ends."""
+        return self.text.removesuffix("\n").split("\n")
 
     @cached_property
     def normalized(self) -> list[str]:
@@ -84,8 +91,9 @@ class SourceFile:
 
     def neighbors(self, number: int, count: int = 1) -> tuple[str, str]:
         """Return the nearest lines that are not empty before and after `count` lines."""
-        above = self.normalized[: number - 1][::-1]
-        below = self.normalized[number - 1 + count :]
+        line_at = self.normalized.__getitem__
+        above = map(line_at, range(number - 2, -1, -1))
+        below = map(line_at, range(number - 1 + count, len(self.lines)))
         return next(filter(None, above), ""), next(filter(None, below), "")
 
     def closest_line(self, wanted: str) -> str:
@@ -98,8 +106,10 @@ class SourceFile:
 class SourceTree:
     """The files of one repository. Each is read once, so make a new tree for each call."""
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
-        """Take the repository's top."""
+    def __init__(self, root: str | os.PathLike[str], seconds: float = MAX_SECONDS) -> None:
+        """Take the repository's top, and how long files may be looked at from now on."""
+        self._deadline = time.monotonic() + seconds
+        self._held = 0
         self.root = os.path.realpath(root)
         self._files: dict[str, SourceFile] = {}
         self._hidden: dict[str, str] = {}
@@ -110,6 +120,8 @@ class SourceTree:
         Raises:
             Unreadable: it cannot be read.
         """
+        if self._held > _MAX_TOTAL or time.monotonic() > self._deadline:
+            raise Unreadable(UNSEEN, "128 MiB or 60 seconds were used up by files before it")
         if path not in self._files:
             self._files[path] = SourceFile(path, self._read(path))
         return self._files[path]
@@ -128,6 +140,7 @@ class SourceTree:
             raise Unreadable(UNSEEN if is_there else MISSING, str(error)) from error
         if data.startswith(_LFS_POINTER) and len(data) < 1024:
             raise Unreadable(UNSEEN, "it is a Git LFS pointer; `git lfs pull` fetches the file")
+        self._held += len(data)
         return data.decode("utf-8-sig", "replace")
 
     def why_hidden(self, path: str) -> str:

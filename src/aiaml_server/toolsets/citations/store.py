@@ -96,7 +96,7 @@ class MemoryStore:
         except (MalformedFile, UnicodeDecodeError) as error:
             raise MalformedMemory(f"{path}: {error}") from error
         except FileNotFoundError:
-            raise NotFound(f"there is no memory {Path(path).stem}") from None
+            raise NotFound(f"there is no memory {Path(path).stem}; a list shows all ids") from None
         except OSError as error:
             raise DiskError(f"{path}: {os_reason(error)}") from error
 
@@ -128,7 +128,10 @@ class MemoryStore:
             DiskError: the directory cannot be read.
         """
         scan = Scan({}, {}, set())
-        for memory_id in self.ids():
+        ids = self.ids()
+        if ids[_MAX_FILES:]:
+            scan.unread[self._name] = f"{self._name}: only the first 10,000 memories are read"
+        for memory_id in ids[:_MAX_FILES]:
             try:
                 scan.memories[memory_id] = self.get(memory_id)
             except ToolError as error:

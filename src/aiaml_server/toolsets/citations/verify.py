@@ -108,7 +108,7 @@ def check_citation(citation: Citation, tree: SourceTree) -> CheckedCitation:
 def _check_in_file(citation: Citation, wanted: list[str], file: SourceFile) -> CheckedCitation:
     if not wanted:
         if citation.line and citation.line > len(file.lines):
-            return CheckedCitation(citation, MISSING, note=f"it has {len(file.lines)} lines")
+            return CheckedCitation(citation, MISSING, note=f"the last line is {len(file.lines)}")
         places = [(file.path, citation.line)]
         return CheckedCitation(citation, OK, places, "there is no snippet to compare")
     numbers = _locate(file, wanted, citation)
