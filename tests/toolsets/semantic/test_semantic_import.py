@@ -156,7 +156,7 @@ def test_what_cannot_be_read_is_named(store: MemoryStore) -> None:
     write(store, "docs/NOTES.md", "---\n---\n")
     preview = preview_import(store)
     assert [each.memory.content for each in preview.candidates] == ["fine"]
-    assert [path for path, _ in preview.skipped] == ["MEMORY.md"]
+    assert preview.skipped == [("MEMORY.md", "it is not UTF-8")]
 
 
 def test_json_lines_go_there_and_back(store: MemoryStore, tmp_path: Path) -> None:
@@ -178,5 +178,24 @@ def test_json_lines_go_there_and_back(store: MemoryStore, tmp_path: Path) -> Non
     rule = store.get("project:2")
     written = json.loads(to_json_line(rule, store.unknown_keys(rule)))
     assert (written["priority"], written["category"]) == ("HIGH", "rule")
-    path.write_text(to_json({"content": 5}) + "\n", encoding="utf-8")
-    assert "not a JSON object" in preview_import(store, [str(path)], anywhere=True).skipped[0][1]
+
+
+def test_each_line_of_json_is_read_alone(store: MemoryStore, tmp_path: Path) -> None:
+    """What other programs count as ends of lines is text; a line that is wrong is named."""
+    text = "one\u2028two\u0085three"
+    store.store(text)
+    path = tmp_path / "memories.jsonl"
+    written = to_json_line(store.get("project:1"), "{}")
+    store.forget("project:1")
+    wrong = [
+        '{"content": 5}',
+        "[" * 100_000,
+        '{"content": "a\\ud800"}',
+        '{"content": "a", "id": "\\ud800"}',
+    ]
+    lines = ["\ufeff" + written, *wrong, "", to_json({"content": "last"})]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    preview = preview_import(store, [str(path)], anywhere=True)
+    assert [each.memory.content for each in preview.candidates] == [text, "last"]
+    assert [name.rpartition(":")[2] for name, _ in preview.skipped] == ["3", "4", "5", "6"]
+    assert all("not a JSON object" in reason for _, reason in preview.skipped)

@@ -114,9 +114,11 @@ def _preview(store: MemoryStore, files: Sequence[Path]) -> Preview:
             shown = file.relative_to(store.project).as_posix()
         pieces: list[tuple[NewMemory, int]] = []
         try:
-            pieces += _read(file, shown)
+            pieces += _read(file, shown, preview.skipped)
         except OSError as error:
             preview.skipped.append((shown, os_reason(error)))
+        except UnicodeDecodeError:
+            preview.skipped.append((shown, "it is not UTF-8"))
         except (ValueError, MalformedFile) as error:
             preview.skipped.append((shown, str(error)))
         for memory, line in pieces:
@@ -154,8 +156,10 @@ def _below(project: Path, name: str) -> Path:
     return path
 
 
-def _read(file: Path, shown: str) -> Iterator[tuple[NewMemory, int]]:
-    """Yield the memories in a file, each with its line.
+def _read(
+    file: Path, shown: str, skipped: list[tuple[str, str]]
+) -> Iterator[tuple[NewMemory, int]]:
+    """Yield the memories in a file, each with its line; add lines that are none to `skipped`.
 
     Raises:
         ValueError: it is reached through a link, too large, or not UTF-8.
@@ -165,13 +169,15 @@ def _read(file: Path, shown: str) -> Iterator[tuple[NewMemory, int]]:
     if file.stat().st_size > MAX_BYTES:
         limit = MAX_BYTES // 1024 // 1024
         raise ValueError(f"it is larger than {limit} MiB; split it into several files")
-    text = read_regular(os.fspath(file), MAX_BYTES).decode("utf-8")
+    text = read_regular(os.fspath(file), MAX_BYTES).decode("utf-8-sig")
     if file.suffix.lower() == ".jsonl":
-        for number, line in enumerate(text.splitlines(), 1):
+        for number, line in enumerate(text.split("\n"), 1):
             try:
-                yield from_json_line(line, shown), number
-            except (LookupError, AttributeError, ValueError) as error:
-                raise ValueError(f"line {number} is not a JSON object with a content") from error
+                if line.strip():
+                    yield from_json_line(line, shown), number
+            except (LookupError, AttributeError, ValueError, RecursionError):
+                reason = "it is not a JSON object with a content, or not valid Unicode"
+                skipped.append((f"{shown}:{number}", reason))
         return
     for piece in split_markdown(text, file):
         new = NewMemory(
@@ -212,9 +218,12 @@ def from_json_line(line: str, shown: str) -> NewMemory:
     """Return the memory in a line of JSON; unknown keys go into `extra`.
 
     Raises:
-        LookupError, AttributeError, ValueError: it is no object with a text `content`.
+        LookupError, AttributeError, ValueError: it is no object with a text `content`, or holds
+            half a surrogate pair.
+        RecursionError: it is nested too deeply.
     """
     values = json.loads(line)
+    to_json(values).encode()
     texts = {name: value for name, value in values.items() if isinstance(value, str)}
     unknown = {name: value for name, value in values.items() if name not in _OWN_KEYS}
     topics = values.get("topics")
