@@ -200,7 +200,12 @@ def test_hook_stores_no_secret(shop: Path) -> None:
         path = transcript(shop.parent, ("tool", error), ("assistant", solution))
         given = event("prompt", shop, prompt="That works now", transcript_path=path)
         assert hooks.prompt(given) == []
-    path = transcript(shop.parent, ("assistant", f"We decided to use {TOKEN}. We chose to rest."))
+    path = transcript(shop.parent, ("tool", ERROR), ("assistant", f"{'pad ' * 194} {TOKEN}"))
+    given = event("prompt", shop, prompt="That works now", transcript_path=path)
+    assert hooks.prompt(given) == []
+    said = f"We decided to use {TOKEN}."
+    assert hooks.prompt(event("prompt", shop, prompt=said)) == []
+    path = transcript(shop.parent, ("assistant", f"{said} We chose to\u2028rest."))
     hooks.session_end(event("session_end", shop, transcript_path=path))
     assert stored(shop) == ["We chose to rest."]
 

@@ -123,7 +123,7 @@ def _line(memory: Memory) -> str:
 
 
 def _ask_about_decision(store: MemoryStore, sentence: str | None) -> list[str]:
-    if sentence is None:
+    if sentence is None or find_secret(sentence):
         return []
     question = (
         f"A decision was detected: {json.dumps(sentence, ensure_ascii=False)}. Should this be"
@@ -170,7 +170,7 @@ def _store_resolution(store: MemoryStore, event: HookInput) -> list[str]:
     message, content = resolution
     hits = store.search(message, MAX_HITS, Filters(source="auto_error")).hits
     known = {error_signature(hit.memory.content.partition("\n")[0]) for hit in hits}
-    if find_secret(content) or error_signature(f"Error: {message}") in known:
+    if error_signature(f"Error: {message}") in known:
         return []
     stored = store.store(content, tags=[UNREVIEWED, "error"], source="auto_error")
     return [STORED, _line(stored.memory)]
@@ -186,7 +186,7 @@ def find_resolution(messages: Sequence[Message]) -> tuple[str, str] | None:
         elif role == "edit":
             files.insert(0, Path(text).name)
         elif error := find_error(text):
-            if not answers:
+            if not answers or find_secret(f"{error}\n{answers[0]}"):  # before it is cut
                 return None
             solution = shorten(" ".join(answers[0].split()), MAX_SOLUTION)
             context = f"\nContext: changed {', '.join(dict.fromkeys(files))}" if files else ""
@@ -203,7 +203,7 @@ def _messages(event: HookInput) -> list[Message]:
     path = Path(event.transcript_path)
     if not path.is_file():
         return messages
-    for line in path.read_bytes()[-MAX_TRANSCRIPT:].decode("utf-8", "replace").splitlines():
+    for line in path.read_bytes()[-MAX_TRANSCRIPT:].decode("utf-8", "replace").split("\n"):
         with suppress(
             ValueError, RecursionError, AttributeError, LookupError, TypeError
         ):  # the first line may be cut
