@@ -198,6 +198,8 @@ def test_wrong_ids_are_refused(store: MemoryStore) -> None:
     for wrong in ("", "12", "project:", "project:x", "team:1", "project:-1", "project:1; drop"):
         with pytest.raises(errors.InvalidInput, match="memory_id"):
             store.get(wrong)
+        with pytest.raises(errors.InvalidInput, match="ids"):
+            store.get(wrong, "ids")
     for call in (store.get, store.delete, lambda name: store.update(name, used=True)):
         for missing in ("project:9", "global:1"):
             with pytest.raises(errors.NotFound):

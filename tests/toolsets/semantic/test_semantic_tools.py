@@ -190,7 +190,7 @@ async def test_wrong_arguments_name_the_field(built: Toolset) -> None:
             ("search_memory", {"query": "x", "limit": 0}, "limit"),
             ("search_memory", {"query": "x", "filters": {"colour": "red"}}, "filters"),
             ("list_memories", {"sort_by": "size"}, "sort_by"),
-            ("list_memories", {"ids": ["seven"]}, "memory_id"),
+            ("list_memories", {"ids": ["seven"]}, "ids"),
             ("deduplicate_memories", {"similarity_threshold": 2}, "similarity_threshold"),
             ("import_markdown_memories", {"file_paths": ["/etc/passwd"]}, "file_paths"),
             ("update_memory", {"memory_id": "project:1"}, "memory_id"),

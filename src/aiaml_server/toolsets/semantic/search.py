@@ -234,9 +234,9 @@ class MemoryReader:
 
     # --- lists ------------------------------------------------------------------------------------
 
-    def get(self, memory_id: str) -> Memory:
-        """Return one memory."""
-        return self._read(*self._locate(memory_id))
+    def get(self, memory_id: str, field: str = "memory_id") -> Memory:
+        """Return one memory; an error names the field."""
+        return self._read(*self._locate(memory_id, field))
 
     def list_memories(
         self,

@@ -348,7 +348,7 @@ class SemanticTools:
         """List memories."""
         store = self._open()
         if ids:
-            memories = [_full(store.get(each)) for each in dict.fromkeys(ids)]
+            memories = [_full(store.get(each, "ids")) for each in dict.fromkeys(ids)]
             return {"memories": memories, "total": len(memories)}
         page = store.list_memories(_filters(filters), sort_by or "created_at", limit or 20, cursor)
         return {**vars(page), "memories": list(map(_short, page.memories))}
