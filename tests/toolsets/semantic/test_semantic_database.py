@@ -209,7 +209,14 @@ def test_forgotten_text_is_in_no_byte(tmp_path: Path) -> None:
         store.store(f"qzxjv secret {number} " * 30, tags=[f"wqkzt{number}"])
     store.update("project:21", content="qzxjv again")
     store.delete("project:22")
-    backup.make_backup(store.databases["project"])
+    database = store.databases["project"]
+    with database.writing():
+        database.fetch("UPDATE changes SET at = '2020-01-01 00:00:00' WHERE act = 'update'")
+    backup.make_backup(database)
+    backup.restore(database)
+    (database.path.parent / paths.BACKUPS / "db-unfinished").write_bytes(
+        b"qzxjv, as a kill left it"
+    )
     for number in (21, 22, 23):
         store.forget(f"project:{number}")
     for path in (tmp_path / "shop" / ".memory").rglob("*"):
@@ -250,6 +257,49 @@ def test_backups_are_made_daily_and_restored(tmp_path: Path) -> None:
         backup.restore(database)
     assert store.store("still here").created
     store.close()
+
+
+def test_restore_that_fails_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as on a full disk: the database is touched only when the copy is complete."""
+    store = project_store(tmp_path)
+    store.store("tea")
+    database = store.databases["project"]
+    backup.make_backup(database)
+    store.store("coffee")
+
+    def refuse(*_: object) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(backup, "open_own", refuse)
+    with pytest.raises(errors.DiskError):
+        backup.restore(database)
+    assert {memory.content for memory in store.iterate()} == {"tea", "coffee"}
+    store.close()
+
+
+def test_damaged_vectors_are_made_again(tmp_path: Path) -> None:
+    """They follow from the texts: memories are stored, changed and forgotten all the same."""
+    for change in ("store", "update", "forget"):
+        store = project_store(tmp_path)
+        store.forget(store.store("tea").memory.id)
+        kept = store.store("green tea").memory.id
+        other = store.store("coffee").memory.id
+        store.close()
+        with closing(sqlite3.connect(store.databases["project"].path)) as sql:
+            sql.execute("UPDATE vec_memories_vector_chunks00 SET vectors = x'00'")
+            sql.commit()
+        if change == "store":
+            store.store("cocoa")
+        elif change == "update":
+            store.update(other, content="black coffee")
+        else:
+            store.forget(other)
+        store.migrate_embeddings(100)
+        assert store.search("green tea").hits[0].memory.id == kept
+        assert store.search("green tea").by_meaning and store.outdated() == []
+        store.close()
 
 
 # --- what is wrong --------------------------------------------------------------------------------

@@ -14,6 +14,8 @@ from aiaml_server.toolsets.semantic.errors import NotFound
 
 MAX_BACKUPS = 3
 MAX_AUTOMATIC_BYTES = 256 * 1024 * 1024  # of a database that a server copies by itself
+_REPLACED = "db-replaced"
+_UNFINISHED = "db-unfinished"
 _PATTERN = "db-[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
 
 
@@ -32,17 +34,23 @@ def make_backup(database: Database) -> None:
         return
     with translated_errors(today):
         make_own_directory(today.parent)
-        _copy(database, today)
+        rename_over(_copy(database, today.parent), today)
         for old in list_backups(database)[MAX_BACKUPS:]:
             remove_own(old)
 
 
 def replace_all(database: Database) -> None:
-    """Delete all backups and make a new one, so that none holds what was forgotten."""
+    """Delete all copies and make a new backup, so that none holds what was forgotten."""
     backups = list_backups(database)
+    directory = database.path.parent
+    copies = [
+        directory / _REPLACED,
+        directory / _UNFINISHED,
+        directory / paths.BACKUPS / _UNFINISHED,
+    ]
     with translated_errors(database.path):
-        for backup in backups:
-            remove_own(backup)
+        for copy in [*backups, *copies]:
+            remove_own(copy)
     if backups:
         make_backup(database)
 
@@ -50,7 +58,7 @@ def replace_all(database: Database) -> None:
 def restore(database: Database) -> Path:
     """Put the newest backup in the place of a database; return the backup.
 
-    The database that was there is renamed to `db-replaced`.
+    The copy is complete before the database is touched, which is then renamed to `db-replaced`.
 
     Raises:
         NotFound: there is no such backup.
@@ -63,17 +71,18 @@ def restore(database: Database) -> Path:
     database.close()
     with translated_errors(database.path), closing(Database(backups[0], database.scope)) as backup:
         backup.check()
+        copy = _copy(backup, database.path.parent)
         if database.exists:
-            rename_over(database.path, database.path.with_name("db-replaced"))
+            rename_over(database.path, database.path.with_name(_REPLACED))
         remove_own(database.path.with_name(f"{database.path.name}-journal"))
-        _copy(backup, database.path)
+        rename_over(copy, database.path)
     return backups[0]
 
 
-def _copy(database: Database, target: Path) -> None:
-    """Write a compact copy that only the owner can read."""
-    unfinished = target.with_name("db-unfinished")
+def _copy(database: Database, directory: Path) -> Path:
+    """Write a compact copy that only the owner can read, under a passing name; return its path."""
+    unfinished = directory / _UNFINISHED
     remove_own(unfinished)
     os.close(open_own(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
     database.fetch("VACUUM INTO ?", (os.fspath(unfinished),))
-    rename_over(unfinished, target)
+    return unfinished

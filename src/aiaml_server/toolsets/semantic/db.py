@@ -354,26 +354,40 @@ class Database:
 
     def set_vectors(self, number: int, model: EmbeddingModel, vectors: Sequence[bytes]) -> None:
         """Replace a memory's vectors, one for each part of its text."""
-        if not self.has_vectors(model):  # those of another dimension are dropped
-            self.fetch("DROP TABLE IF EXISTS vec_memories")
-            self.fetch("DELETE FROM vectors")
-            self.fetch("UPDATE memories SET embedding_model = ''")
-            self.fetch(_VECTOR_TABLE.format(model.dimension))
         self.delete_vectors(number)
-        for part, vector in enumerate(vectors):
-            self.fetch("INSERT INTO vectors (memory_id, part) VALUES (?, ?)", (number, part))
-            values = (self.last_id(), model.key, vector)
-            self.fetch("INSERT INTO vec_memories VALUES (?, ?, ?)", values)
+        try:
+            self._add_vectors(number, model, vectors)
+        except CorruptDatabase:
+            self._drop_vectors()
+            self._add_vectors(number, model, vectors)
         self.fetch(
             "UPDATE memories SET embedding_model = ?, embedding_model_version = ?,"
             " embedding_dimension = ? WHERE id = ?",
             (*model, number),
         )
 
+    def _add_vectors(self, number: int, model: EmbeddingModel, vectors: Sequence[bytes]) -> None:
+        if not self.has_vectors(model):  # those of another dimension are dropped
+            self._drop_vectors()
+            self.fetch(_VECTOR_TABLE.format(model.dimension))
+        for part, vector in enumerate(vectors):
+            self.fetch("INSERT INTO vectors (memory_id, part) VALUES (?, ?)", (number, part))
+            values = (self.last_id(), model.key, vector)
+            self.fetch("INSERT INTO vec_memories VALUES (?, ?, ?)", values)
+
+    def _drop_vectors(self) -> None:
+        """Delete the vectors of all memories, which are made again from their texts."""
+        self.fetch("DROP TABLE IF EXISTS vec_memories")
+        self.fetch("DELETE FROM vectors")
+        self.fetch("UPDATE memories SET embedding_model = ''")
+
     def delete_vectors(self, number: int) -> None:
-        """Delete a memory's vectors."""
-        for row in self.fetch("SELECT id FROM vectors WHERE memory_id = ?", (number,)):
-            self.fetch("DELETE FROM vec_memories WHERE vector_id = ?", row)
+        """Delete a memory's vectors; if they are damaged, those of all memories."""
+        try:
+            for row in self.fetch("SELECT id FROM vectors WHERE memory_id = ?", (number,)):
+                self.fetch("DELETE FROM vec_memories WHERE vector_id = ?", row)
+        except CorruptDatabase:
+            self._drop_vectors()
         self.fetch("DELETE FROM vectors WHERE memory_id = ?", (number,))
         self.fetch("UPDATE memories SET embedding_model = '' WHERE id = ?", (number,))
 

@@ -55,8 +55,7 @@ def record_change(database: Database, act: str, before: Sequence[Mapping[str, An
         act: see `Change`.
         before: the rows as they were, that of the changed memory first.
     """
-    oldest = to_sql_timestamp(now_micros() - _MICROSECONDS)
-    database.fetch("DELETE FROM changes WHERE at < ?", (oldest,))
+    _delete_old(database)
     database.fetch(
         "INSERT INTO changes (at, act, memory_id, before) VALUES (?, ?, ?, ?)",
         (sql_now(), act, before[0]["id"], to_json(before)),
@@ -103,8 +102,14 @@ def undo(database: Database, change: Change) -> list[int]:
 
 
 def purge(database: Database, number: int) -> int:
-    """Delete every change that holds a memory's text; return how many there were."""
+    """Delete every change that holds a memory's text; return how many could be undone."""
+    _delete_old(database)
     changes = [change for change in list_changes(database) if change.touches(number)]
     for change in changes:
         database.fetch("DELETE FROM changes WHERE id = ?", (change.id.partition("#")[2],))
     return len(changes)
+
+
+def _delete_old(database: Database) -> None:
+    oldest = to_sql_timestamp(now_micros() - _MICROSECONDS)
+    database.fetch("DELETE FROM changes WHERE at < ?", (oldest,))
