@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 NETWORK_COMMANDS = ("ls-remote", "fetch", "push")
 DEFAULT_SECONDS = 300.0
 TIMED_OUT = 124  # the exit code of timeout(1)
+_KILLED = -9
 
 # Nothing that a person or a repository has configured may run a program or change a byte.
 _CONFIG = """
@@ -61,7 +62,7 @@ class GitFailed(AiamlError):  # noqa: N818
     Attributes:
         command: the command, such as "fetch".
         output: what it printed on standard error and standard output, without passwords.
-        exit_code: how it ended; `TIMED_OUT` if it was killed.
+        exit_code: how it ended; `TIMED_OUT` if it was killed or not started.
         stdout: what it printed on standard output: some commands answer "no" by exit code 1.
     """
 
@@ -122,7 +123,8 @@ class Git:
         if process.returncode:
             text = (errors + b"\n" + output).decode("utf-8", "replace")
             hidden = re.sub(r"(https?://)[^\s/'\"@]+@", r"\1***@", text)
-            raise GitFailed(command, hidden, process.returncode, bytes(output))
+            code = TIMED_OUT if process.returncode == _KILLED else process.returncode
+            raise GitFailed(command, hidden, code, bytes(output))
         return bytes(output)
 
     def _start(
@@ -136,7 +138,7 @@ class Git:
             raise GitFailed(words[0], f"{self.directory} cannot be entered")
         with self._lock:
             if self._stopped:
-                raise GitFailed(words[0], "not run, because the server is closing")
+                raise GitFailed(words[0], "not run, because the server is closing", TIMED_OUT)
             process = gitpython(self.directory).execute(
                 [program, *_CONFIG.split(), *words],
                 istream=subprocess.PIPE if has_input else None,

@@ -12,7 +12,7 @@ import pytest
 
 from aiaml_server import files
 from aiaml_server import sync as sync_module
-from aiaml_server.git import Git
+from aiaml_server.git import Git, GitFailed
 from aiaml_server.settings import Settings
 from aiaml_server.sync import (
     Counts,
@@ -255,12 +255,37 @@ def test_damaged_repository_is_made_anew(damaged: str, pair: tuple[Machine, Mach
         path.write_bytes(b"")
     memory = ada.remember("two")
     ada.restart()
-    assert ada.sync().problem  # the cycle that finds the damage
     ada.synced()
     bob.synced()
     assert memory.file_name in bob.files
     assert ada.files == bob.files
     assert list(ada.base.glob(".git.damaged-*"))
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+def test_stopped_git_is_no_damage(
+    is_running: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a server closes during a long cycle: a git that was killed, or not started."""
+    machine = Machine(tmp_path / "base")
+    machine.remember("one")
+    machine.synced()
+    machine.remember("two")
+    run = Git.run
+
+    def stop(self: Git, command: str, *words: str, **options: object) -> bytes:
+        if command == "fast-import":
+            machine.cycle.stop()
+            if is_running:
+                raise GitFailed(command, "", -9)
+        return run(self, command, *words, **options)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Git, "run", stop)
+        assert machine.sync().problem
+    machine.synced()
+    assert not list(machine.base.glob(".git.damaged-*"))
+    assert len(machine.messages()) == 2
 
 
 def test_idle_server_runs_at_most_two_git_commands_and_none_without_a_remote(

@@ -153,8 +153,8 @@ def test_password_stands_in_no_argument_and_no_message(
         assert "sesame" not in " ".join(arguments)
         assert "sesame" not in (machine.repository / "config").read_text()
         assert "sesame" not in (machine.base / ".sync-status.json").read_text()
-        login = machine.repository / "aiaml" / "login"
-        assert login.stat().st_mode & 0o077 == 0
+        stored = machine.repository / "aiaml" / "remote"
+        assert stored.stat().st_mode & 0o077 == 0
     assert machine.sync().problem
     assert "sesame" not in str(machine.sync().problem)
 
@@ -294,7 +294,7 @@ def test_missing_and_old_git_are_reported(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_remote_is_stored_with_the_repository(tmp_path: Path, remote: Path) -> None:
-    """All servers of a directory use what was set up; the setting wins; another one starts anew."""
+    """All servers of a directory use what was set up; a setting wins in its own process alone."""
     other = bare(tmp_path / "second")
     machine = Machine(tmp_path / "base")
     machine.remember("one")
@@ -307,6 +307,33 @@ def test_remote_is_stored_with_the_repository(tmp_path: Path, remote: Path) -> N
     assert remote_in_use(with_setting.settings) == str(other)
     with_setting.synced()
     assert content_of(other) == machine.files
+    assert remote_in_use(machine.settings) == str(remote)
+
+
+def test_set_up_remote_outlives_a_damaged_repository(tmp_path: Path, remote: Path) -> None:
+    """The new repository is filled from it, and sends to it."""
+    setup_remote(tmp_path / "base", str(remote))
+    machine = Machine(tmp_path / "base")
+    machine.remember("one")
+    machine.synced()
+    (machine.repository / "config").write_bytes(b"\0\0")
+    machine.remember("two")
+    assert machine.synced().remote == str(remote)
+    assert content_of(remote) == machine.files
+
+
+def test_password_is_given_to_no_other_remote(tmp_path: Path, remote: Path) -> None:
+    """Neither if a setting names another one, nor after another one was set up."""
+    terms = Terms(tmp_path, login="ada:sesame")
+    with git_server(terms) as first, git_server(terms) as second:
+        setup_remote(tmp_path / "base", first.replace("://", "://ada:sesame@") + "/remote")
+        problem = Machine(tmp_path / "base", f"{second}/remote").sync().problem
+        assert problem
+        assert problem.kind == "key-refused"
+        Machine(tmp_path / "base").synced()
+        with pytest.raises(SyncError, match="did not accept"):
+            setup_remote(tmp_path / "base", f"{second}/remote")
+    assert remote.is_dir()
 
 
 def test_failed_setup_leaves_the_old_remote(tmp_path: Path, remote: Path) -> None:

@@ -112,14 +112,22 @@ class Cycle:
             self._repository.git.stop()
 
     def _run(
-        self, status: Status, remote: str, on_deleted: str, purge_sums: frozenset[str]
+        self,
+        status: Status,
+        remote: str,
+        on_deleted: str,
+        purge_sums: frozenset[str],
+        *,
+        is_repaired: bool = False,
     ) -> None:
-        """Do all steps; note the state in which nothing is left to do until something changes."""
-        self._unchanged_state = None
+        """Do all steps; note the state in which nothing is left to do until something changes.
+
+        All begins anew, once, where the repository turns out to be damaged.
+        """
         repository = open_repository(self._base, remote=self._settings.remote, create=True)
         self._repository = repository
-        with repository.locked(self._lock_seconds):
-            try:
+        try:
+            with repository.locked(self._lock_seconds):
                 purge.record(repository, purge_sums)
                 replica = Replica(repository, self._settings, status, self.counts, on_deleted)
                 before = replica.head
@@ -131,12 +139,14 @@ class Cycle:
                 repository.repack()
                 if replica.head != before or status.conflicts:
                     status.conflicts = open_conflicts(repository, replica.head)
-            except GitFailed as error:
-                if problem_of(error).kind == "git" and repository.set_aside_if_damaged():
-                    log.warning("The repository was damaged and is made anew; the old one is kept")
+        except GitFailed as error:
+            is_other = is_repaired or problem_of(error).kind != "git"
+            if is_other or not repository.set_aside_if_damaged():
                 raise
-        if replica.is_complete:
-            self._unchanged_state = self._state(repository)
+            log.warning("The repository was damaged and is made anew; the old one is kept")
+            self._run(status, remote, on_deleted, purge_sums, is_repaired=True)
+        else:
+            self._unchanged_state = self._state(repository) if replica.is_complete else None
 
     # --- idle cycles ----------------------------------------------------------------------------
 
@@ -154,10 +164,10 @@ class Cycle:
 
     def _state(self, repository: Repository) -> object:
         """Return what changes whenever there is something to do; None if it might not."""
-        directory, notes = repository.directory, repository.notes
+        directory = repository.directory
         watched = [self._base / KEEP_LOCAL, directory / "config", directory / "packed-refs"]
         watched += [directory / MAIN, directory / FETCHED]
-        watched += [notes / name for name in ("released", "forgotten", "deleted")]
+        watched += [repository.notes / name for name in ("released", "forgotten", "deleted")]
         found = stat_directory(self._base / "files")
         for path in watched:
             with suppress(OSError):

@@ -7,20 +7,19 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from aiaml_server.errors import AiamlError
-from aiaml_server.files import check_own, read_own, replace_atomic
+from aiaml_server.files import replace_atomic
 from aiaml_server.git import Git, GitFailed
 from aiaml_server.identity import is_trusted
 from aiaml_server.settings import Settings, hide_password, parse_remote
 from aiaml_server.sync.merge import is_memory_path
 from aiaml_server.sync.purge import PURGE_FILE
-from aiaml_server.sync.repository import FETCHED, MAIN, ORIGIN, Repository, locate, open_repository
+from aiaml_server.sync.repository import FETCHED, MAIN, ORIGIN, Repository, open_repository
 from aiaml_server.sync.status import Problem, SyncError, problem_of
 
-LOGIN = "login"
+_SET_UP = "remote"  # our note of the remote that was set up: address, user and password
 CALL_SECONDS = 120.0
 _TRY_SECONDS = 15.0
 FIRST_CALL_SECONDS = 1800.0  # for everything that there is
-_MAX_BYTES = 1024 * 1024
 _URL = re.compile(r'(?m)^\turl = "?(.*?)"?$')
 # What a host's web page puts into a new repository. It stays in git and is never written to disk.
 _HARMLESS = re.compile(r"\.gitignore|\.gitattributes|README(\.\w+)?|LICENSE(\.\w+)?", re.IGNORECASE)
@@ -55,8 +54,9 @@ class Remote:
         """
         self._repository = repository
         self.address, user, password = split_login(address)
-        if not password:
-            user, _, password = repository.read_note(LOGIN).decode().partition("\n")
+        stored, *login = _stored_remote(repository)
+        if not password and stored == self.address:
+            user, password = login
         if password:
             repository.git.variables |= {
                 "AIAML_GIT_USER": user,
@@ -67,7 +67,7 @@ class Remote:
                 "GIT_CONFIG_KEY_1": "credential.helper",
                 "GIT_CONFIG_VALUE_1": _CREDENTIAL_HELPER,
             }
-        if configured_address(repository.directory) != self.address:
+        if _configured_address(repository) != self.address:
             repository.git.run("config", "remote.origin.url", self.address)
             repository.point(ORIGIN, "")
 
@@ -159,12 +159,10 @@ def is_local(address: str) -> bool:
     return address.startswith("file:") or not re.match(r"\w[\w.+-]*://|[^/\\:]{2,}:", address)
 
 
-def configured_address(directory: Path) -> str:
+def _configured_address(repository: Repository) -> str:
     """Return the address in a repository's configuration; an empty string for none."""
-    config = directory / "config"
-    if not check_own(config):
-        return ""
-    found = _URL.search(read_own(config, _MAX_BYTES).decode("utf-8", "replace"))
+    config = repository.read_note("../config")  # git would take a process for this
+    found = _URL.search(config.decode("utf-8", "replace"))
     return found[1].replace('\\"', '"').replace("\\\\", "\\") if found else ""
 
 
@@ -175,7 +173,16 @@ def remote_in_use(settings: Settings) -> str:
     """
     if settings.remote:
         return settings.remote
-    return configured_address(locate(settings.base)) if is_trusted(settings.base) else ""
+    return _stored_remote(Repository(settings.base))[0] if is_trusted(settings.base) else ""
+
+
+def _stored_remote(repository: Repository) -> list[str]:
+    """Return address, user and password of the remote that was set up; "" for what it lacks.
+
+    Where none was set up, the address is the one that a setting last named.
+    """
+    set_up = repository.read_note(_SET_UP).decode()
+    return (set_up or f"{_configured_address(repository)}\n\n").split("\n", 2)
 
 
 def try_remote(settings: Settings) -> bool:
@@ -195,8 +202,8 @@ def try_remote(settings: Settings) -> bool:
 def setup_remote(base: Path, address: str) -> int:
     """Try a remote, check that it holds memories or nothing, and store it.
 
-    A password in the address is kept in a file for the owner alone. After a failure the remote is
-    the same as before.
+    It is kept, with a password in the address, in a file for the owner alone. After a failure the
+    remote is the same as before.
 
     Returns:
         How many memories it has.
@@ -207,15 +214,15 @@ def setup_remote(base: Path, address: str) -> int:
     """
     address = parse_remote("the remote's address", address)
     repository = open_repository(base, create=True)
-    before = configured_address(repository.directory)
-    login_before = repository.read_note(LOGIN)
+    before = _stored_remote(repository)[0]
+    note_before = repository.read_note(_SET_UP)
     clean, user, password = split_login(address)
-    note = repository.notes / LOGIN
+    note = repository.notes / _SET_UP
     try:
-        replace_atomic(note, f"{user}\n{password}".encode())
+        replace_atomic(note, f"{clean}\n{user}\n{password}".encode())
         fetched = Remote(repository, clean).fetch()
     except BaseException as error:
-        replace_atomic(note, login_before)
+        replace_atomic(note, note_before)
         Remote(repository, before)
         if before and isinstance(error, AiamlError):
             problem = problem_of(error)

@@ -150,11 +150,11 @@ class Replica:
             found.writes.append(Write(copy, None, object_name(data)))
             commits.append(memory_commit("Add", Change(copy, data), conflict_trailer(path, copy)))
         commits += [memory_commit("Forget", Change(path)) for path in found.deleted]
-        self.counts.saved += len(found.added) + len(found.edited)
-        self.counts.deleted += len(found.deleted)
         if commits:
             self.head = self.repository.commit(commits, self.head)
             self.status.last_commit = timestamp_now()
+        self.counts.saved += len(found.added) + len(found.edited)
+        self.counts.deleted += len(found.deleted)
 
     def _write(self, found: Comparison, record: LastSync, *, is_arriving: bool) -> bool:
         """Write what is missing or outdated on disk; return whether a file changed meanwhile."""
@@ -174,10 +174,12 @@ class Replica:
         return len(written) + len(refused) < len(found.writes)
 
     def _report(self, found: Comparison, disk: Scan) -> None:
-        skipped = sorted(found.skipped.items())
-        self.status.skipped = {path.removeprefix("files/"): why for path, why in skipped}
-        missing = disk.placeholders - disk.files.keys()
-        self.status.placeholders = sorted(path.removeprefix("files/") for path in missing)
+        self.status.skipped = {
+            path.removeprefix("files/"): why for path, why in sorted(found.skipped.items())
+        }
+        self.status.placeholders = sorted(
+            path.removeprefix("files/") for path in disk.placeholders - disk.files.keys()
+        )
         self.status.deletions_waiting = len(found.waiting)
 
 

@@ -24,7 +24,7 @@ from aiaml_server.files import (
     read_regular,
     replace_atomic,
 )
-from aiaml_server.git import Git, GitFailed
+from aiaml_server.git import TIMED_OUT, Git, GitFailed
 from aiaml_server.identity import is_trusted, is_trusted_base, trust
 from aiaml_server.storage.store import MAX_FILE
 from aiaml_server.sync.merge import Tree, apply_changes, memory_id_of, merge_trees
@@ -35,7 +35,7 @@ ORIGIN = "refs/remotes/origin/main"
 FETCHED = "refs/aiaml/fetched"  # what the remote has; not looked at yet
 SCRATCH = "refs/aiaml/scratch"  # names commits that are not the newest one yet
 NOTES = "aiaml"  # the directory for our own notes inside the repository
-_KEPT_NOTES = ("released", "forgotten", "login")  # when a damaged repository is made anew
+_KEPT_NOTES = ("released", "forgotten", "remote")  # when a damaged repository is made anew
 UNTRUSTED = Problem(
     "untrusted",
     "this memory directory has a history that was not made here",
@@ -271,12 +271,14 @@ class Repository:
         """
         try:
             self.git.run("fsck", "--connectivity-only", "--no-dangling", seconds=_LONG_SECONDS)
-        except GitFailed:
+        except GitFailed as error:
+            if error.exit_code == TIMED_OUT:  # it has said nothing about the repository
+                raise
             kept = {name: self.read_note(name) for name in _KEPT_NOTES}
             self._move_aside()
             self.create()
             for name, data in kept.items():
-                replace_atomic(self.notes / name, data, 0o600)
+                replace_atomic(self.notes / name, data)
             return True
         return False
 

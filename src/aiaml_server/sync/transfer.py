@@ -55,8 +55,7 @@ def exchange(replica: Replica, remote: Remote, closing: threading.Event) -> None
         try:
             _push(replica, remote, fetched)
         except PushRejected:
-            pause = _FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1.5)  # noqa: S311
-            closing.wait(pause)
+            closing.wait(_FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1.5))  # noqa: S311
         except GitFailed as error:
             if is_remade or problem_of(error).kind != "author-address":
                 raise
