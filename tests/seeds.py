@@ -26,7 +26,9 @@ def main(run: Callable[[int], object]) -> None:
         try:
             with redirect_stdout(trace):
                 run(seed)
-        except Exception as error:  # noqa: BLE001 (the others run, too)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 (pytest's failures, too; the others run)
             failed += 1
             if count == 1:
                 print(trace.getvalue())  # noqa: T201
