@@ -164,9 +164,9 @@ class Cycle:
 
     def _state(self, repository: Repository) -> object:
         """Return what changes whenever there is something to do; None if it might not."""
-        directory = repository.directory
-        watched = [self._base / KEEP_LOCAL, directory / "config", directory / "packed-refs"]
-        watched += [directory / MAIN, directory / FETCHED]
+        watched = [self._base / KEEP_LOCAL]
+        names = ("config", "packed-refs", MAIN, FETCHED)
+        watched += [repository.directory / name for name in names]
         watched += [repository.notes / name for name in ("released", "forgotten", "deleted")]
         found = stat_directory(self._base / "files")
         for path in watched:

@@ -50,7 +50,7 @@ class PersonGit:
 
     def unmerged(self) -> set[str]:
         """Return the names of files in which a merge has left both sides."""
-        if not self._directory or self.index_time() == NO_INDEX:
+        if not self._directory:
             return set()
         git = Git(self._directory, {"GIT_DIR": str(self._directory)})
         try:

@@ -216,11 +216,10 @@ def setup_remote(base: Path, address: str) -> int:
     repository = open_repository(base, create=True)
     before = _stored_remote(repository)[0]
     note_before = repository.read_note(_SET_UP)
-    clean, user, password = split_login(address)
     note = repository.notes / _SET_UP
     try:
-        replace_atomic(note, f"{clean}\n{user}\n{password}".encode())
-        fetched = Remote(repository, clean).fetch()
+        replace_atomic(note, "\n".join(split_login(address)).encode())
+        fetched = Remote(repository, address).fetch()
     except BaseException as error:
         replace_atomic(note, note_before)
         Remote(repository, before)

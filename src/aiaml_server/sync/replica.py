@@ -126,12 +126,11 @@ class Replica:
         for name in unmerged:
             disk.files.pop(f"files/{name}", None)
         changed_at = index_time if index_time > 0 else time.time_ns()
-        is_working = person.is_working() or person.index_time() != index_time
         return Deletions(
             self.repository.read_paths(_CONFIRMED),
             self.on_deleted,
             changed_at if is_newer else 0,
-            is_undecided=bool(unmerged) or is_working,
+            is_undecided=bool(unmerged) or person.is_working() or person.index_time() != index_time,
         )
 
     def _commit(self, found: Comparison, disk: Scan) -> None:
