@@ -277,7 +277,8 @@ def test_each_cause_has_a_sentence_and_a_remedy() -> None:
 @posix
 def test_missing_and_old_git_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memories are stored all the same."""
-    machine = Machine(tmp_path / "base")
+    machine, older = Machine(tmp_path / "base"), Machine(tmp_path / "older")
+    older.synced()
     program = tmp_path / "bin" / "git"
     program.parent.mkdir()
     monkeypatch.setenv("PATH", str(program.parent))
@@ -289,7 +290,8 @@ def test_missing_and_old_git_are_reported(tmp_path: Path, monkeypatch: pytest.Mo
         problem = machine.sync().problem
         assert problem
         assert problem.kind == kind
-        assert current_status(machine.settings).problem == problem
+        for each in (machine, older):
+            assert current_status(each.settings).problem == problem
     assert len(machine.files) == 2
 
 

@@ -25,6 +25,7 @@ from aiaml_server.sync.status import (
     Counts,
     Problem,
     Status,
+    check_git_version,
     problem_of,
     timestamp_now,
 )
@@ -184,7 +185,7 @@ def current_status(settings: Settings) -> Status:
     try:
         repository = open_repository(settings.base, remote=settings.remote)
         if settings.base.is_dir():
-            repository.git.run("version")  # it may be missing
+            check_git_version(repository.git.run("version").decode())  # it may be missing
         if status.problem and status.problem.kind == UNTRUSTED.kind:  # it is trusted by now
             status.problem = status.failing_since = None
         record = LastSync.load(repository, settings.base / "files").files
