@@ -360,7 +360,7 @@ def test_a_vanished_directory_is_an_empty_store(base: Path, index: Index) -> Non
 
 
 def test_lists_and_counts(base: Path, index: Index) -> None:
-    """Of what a filter lets through; names are compared in any case, and shown as first written."""
+    """Of what a filter lets through; names are compared as `fold` does, shown as first written."""
     write(base, "a.md", "soup", topics=("Food", "home"), agent="Claude", timestamp="2026-01-01")
     write(base, "b.md", "soup", topics=("food",), agent="claude", timestamp="2026-01-02")
     write(base, "c.md", "stew", topics=("work",), agent="codex", timestamp="soon", id="a1ffffff")
@@ -378,6 +378,8 @@ def test_lists_and_counts(base: Path, index: Index) -> None:
         3, 1, 2, agents, [("marco", 2)], [("Food", 2), ("home", 1)], [first, first + day]
     )
     assert index.counts(Filter.of(since="2026-01-02", topic=["FOOD"])).matching == 1
+    write(base, "e.md", "soup", topics=("cafe\u0301",))
+    assert [name for _, name in index.dated(Filter.of(topic=["Caf\xe9"]))] == ["e.md"]
 
 
 def test_verify_names_a_difference(base: Path, index: Index) -> None:

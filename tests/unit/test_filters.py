@@ -10,6 +10,7 @@ import pytest
 from aiaml_server.cli.show import list_
 from aiaml_server.errors import InvalidInput
 from aiaml_server.format.filters import FIELDS, Filter, of_shell, words
+from aiaml_server.format.memory import Memory
 from aiaml_server.timestamps import parse_timestamp
 from paths import ROOT
 
@@ -58,6 +59,14 @@ def test_fields_are_taken_out_of_a_question() -> None:
         parse_timestamp("2026-02-01"),
     )
     assert rest == ["dinner", "foo:bar", "http://x", "since:7d"]
+
+
+def test_names_are_compared_in_any_case_and_unicode_form() -> None:
+    """A topic that one system typed as one character is found from another that uses two."""
+    stored = Memory("a1b2c3d4", "", "Rene\u0301", "Zoe\u0308", ("Cafe\u0301",), "soup")
+    wanted = Filter.of(agent="ren\xe9", user="ZO\xcb", topic=["caf\xe9"])
+    assert wanted.matches(stored)
+    assert wanted == Filter.of(agent="RENE\u0301", user="zoe\u0308", topic=["cafe\u0301"])
 
 
 def test_filter_topics_are_bounded() -> None:

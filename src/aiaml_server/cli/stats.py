@@ -10,7 +10,7 @@ import click
 
 from aiaml_server.cli.context import opened, why_nothing
 from aiaml_server.cli.filtering import filtered
-from aiaml_server.format.filters import Filter
+from aiaml_server.format.filters import Filter, fold
 from aiaml_server.terminal import (
     bold,
     echo_json,
@@ -71,8 +71,8 @@ def _fold_case(counted: Iterable[tuple[str, int]], chosen: str = "") -> list[tup
     spelling: dict[str, str] = {}
     sums: Counter[str] = Counter()
     for name, count in counted:
-        if not chosen or name.casefold() == chosen:
-            sums[spelling.setdefault(name.casefold(), name)] += count
+        if not chosen or fold(name) == chosen:
+            sums[spelling.setdefault(fold(name), name)] += count
     return sorted(sums.items(), key=lambda row: (-row[1], row[0]))
 
 

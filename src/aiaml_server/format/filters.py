@@ -7,6 +7,7 @@ fields that a memory must have. `words` splits it, `Filter.with_fields` extracts
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -63,13 +64,18 @@ def of_shell(arguments: Iterable[str]) -> list[str]:
     return [each for some in divided for each in some]
 
 
+def fold(name: str) -> str:
+    """Return the form in which names are compared: case and Unicode form make no difference."""
+    return unicodedata.normalize("NFC", name).casefold()
+
+
 class Filter(NamedTuple):
     """Conditions for memories. An empty field matches every memory.
 
     Attributes:
-        agent: its agent, in any case.
-        user: its user, in any case.
-        topics: all of these are among its topics, in any case.
+        agent: its agent, as `fold` returns it.
+        user: its user, likewise.
+        topics: all of these are among its topics, likewise.
         since: microseconds since 1970; made then or later.
         before: made before then.
     """
@@ -97,8 +103,8 @@ class Filter(NamedTuple):
         """
         topics = _topics(topic)
         return cls(
-            (agent or "").casefold(),
-            (user or "").casefold(),
+            fold(agent or ""),
+            fold(user or ""),
             topics,
             _time("--since", since),
             _time("--before", before),
@@ -132,7 +138,7 @@ class Filter(NamedTuple):
             raise InvalidInput(field, f"must have a value behind the colon, such as {example}")
         if field == "topic":
             return self._replace(topics=_topics([*self.topics, value]))
-        parsed: Any = value.casefold() if field in NAMES else _time(field, value)
+        parsed: Any = fold(value) if field in NAMES else _time(field, value)
         if getattr(self, field) not in (parsed, "", None):
             raise InvalidInput(field, "must not be given twice with different values")
         return self._replace(**{field: parsed})
@@ -143,11 +149,11 @@ class Filter(NamedTuple):
 
     def matches(self, memory: Memory) -> bool:
         """Return whether a memory matches."""
-        if self.agent and memory.agent.casefold() != self.agent:
+        if self.agent and fold(memory.agent) != self.agent:
             return False
-        if self.user and memory.user.casefold() != self.user:
+        if self.user and fold(memory.user) != self.user:
             return False
-        if self.topics and not {each.casefold() for each in memory.topics}.issuperset(self.topics):
+        if self.topics and not {fold(each) for each in memory.topics}.issuperset(self.topics):
             return False
         return (self.since is None and self.before is None) or self._in_time(memory)
 
@@ -164,7 +170,7 @@ class Filter(NamedTuple):
 
 
 def _topics(given: Iterable[str]) -> tuple[str, ...]:
-    topics = tuple(dict.fromkeys(each.casefold() for each in given))
+    topics = tuple(dict.fromkeys(fold(each) for each in given))
     if len(topics) > _MOST_TOPICS:
         raise InvalidInput("topic", f"must be {_MOST_TOPICS} different ones at most")
     return topics

@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from aiaml_server.format.filters import fold
 from aiaml_server.format.scorer import fields
 from aiaml_server.index.terms import count_terms
 from aiaml_server.storage.cache import CacheDatabase
@@ -116,7 +117,7 @@ class Database(CacheDatabase):
                 searched.append((number, *texts))
                 topics = [("topic", topic) for topic in memory.topics]
                 for field, label in [("agent", memory.agent), ("user", memory.user), *topics]:
-                    labels.append((number, f"{field} {label.casefold()}", label))
+                    labels.append((number, f"{field} {fold(label)}", label))
                 files_of = postings[number // _BUCKET]
                 for term in terms:
                     files_of[term].append(number)

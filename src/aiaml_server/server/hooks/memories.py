@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from aiaml_server.errors import InvalidInput
-from aiaml_server.format.filters import Filter
+from aiaml_server.format.filters import Filter, fold
 from aiaml_server.format.memory import Memory
 from aiaml_server.index import Index, Question
 from aiaml_server.settings import Settings
@@ -55,7 +55,7 @@ def session_start(event: HookInput) -> list[str]:
     overview = f"Memories: {count:,}, about {_join(users[:5])}; topics: "
     overview += _join(index.labels("topic")[:10])
     project = Path(event.directory).name
-    dated = index.dated(Filter(topics=(project.casefold(),))) if project else []
+    dated = index.dated(Filter(topics=(fold(project),))) if project else []
     newest = store.scan(name for _, name in dated[:MAX_SHOWN])
     return [overview, *[_line(memory) for _, memory in newest]]
 
