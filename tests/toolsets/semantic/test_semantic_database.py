@@ -252,6 +252,10 @@ def test_backups_are_made_daily_and_restored(tmp_path: Path) -> None:
     assert [memory.content for memory in store.iterate()] == ["tea"]
     assert store.search("tea").by_meaning
     assert database.path.with_name("db-replaced").exists()
+    store.store("cocoa")
+    backup.make_backup(database, again=True)
+    backup.restore(database)
+    assert {memory.content for memory in store.iterate()} == {"tea", "cocoa"}
     backup.list_backups(database)[0].write_bytes(b"damaged" * 1000)
     with pytest.raises(errors.CorruptDatabase):
         backup.restore(database)

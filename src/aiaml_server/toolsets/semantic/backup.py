@@ -24,11 +24,16 @@ def list_backups(database: Database) -> list[Path]:
     return sorted((database.path.parent / paths.BACKUPS).glob(_PATTERN), reverse=True)
 
 
-def make_backup(database: Database) -> None:
-    """Copy a database, unless there is a copy of today or nothing was changed since the last."""
+def make_backup(database: Database, *, again: bool = False) -> None:
+    """Copy a database, unless nothing was changed since the last copy.
+
+    Args:
+        database: its file need not exist.
+        again: whether a copy of today is replaced.
+    """
     backups = list_backups(database)
     today = database.path.parent / paths.BACKUPS / f"db-{datetime.now():%Y-%m-%d}"  # noqa: DTZ005
-    if not database.exists or today in backups:
+    if not database.exists or (today in backups and not again):
         return
     if backups and backups[0].stat().st_mtime > database.path.stat().st_mtime:
         return

@@ -385,7 +385,7 @@ def export(target: str) -> None:
 
 @semantic.command("backup")
 def backup_() -> None:
-    """Back up the databases, once a day, and list the backups; the last three remain.
+    """Back up the databases now, and list the backups; those of three days remain.
 
     \b
     Examples:
@@ -394,7 +394,7 @@ def backup_() -> None:
     with opened() as store:
         for database in store.databases.values():
             database.check()
-            backup.make_backup(database)
+            backup.make_backup(database, again=True)
             for path in backup.list_backups(database):
                 echo(f"{database.scope:8}  {path}")
 
