@@ -7,10 +7,11 @@ import threading
 import time
 from collections.abc import Collection
 from contextlib import suppress
+from pathlib import Path
 
 from aiaml_server.errors import AiamlError, LockTimeout
 from aiaml_server.files import hold_lock, make_directory
-from aiaml_server.git import GitFailed
+from aiaml_server.git import Git, GitFailed
 from aiaml_server.settings import Settings, hide_password
 from aiaml_server.sync import purge
 from aiaml_server.sync.history import open_conflicts
@@ -184,8 +185,7 @@ def current_status(settings: Settings) -> Status:
     status = Status.read(settings.base)
     try:
         repository = open_repository(settings.base, remote=settings.remote)
-        if settings.base.is_dir():
-            check_git_version(repository.git.run("version").decode())  # it may be missing
+        check_git_version(Git(Path("/")).run("version").decode())  # it may be missing
         if status.problem and status.problem.kind == UNTRUSTED.kind:  # it is trusted by now
             status.problem = status.failing_since = None
         record = LastSync.load(repository, settings.base / "files").files
