@@ -101,13 +101,15 @@ def best_hits(
 def labels(
     database: Database, field: str, wanted: Filter, ids: Collection[int] | None = None
 ) -> Names:
-    """Return the agents, users or topics of the files that match, each as first written."""
+    """Return the agents, users or topics of the files that match, each as most often written."""
     condition, values = matching(wanted, ids)
     files = f"AND file IN (SELECT id FROM files WHERE {condition})" if values else ""
+    # `label` is that of the row with the largest `number`.
     statement = (
-        "SELECT (SELECT label FROM labels WHERE file = first AND key = found), number FROM"
-        " (SELECT key AS found, count(*) AS number, min(file) AS first FROM labels"
-        f" WHERE key BETWEEN ? AND ? {files} GROUP BY key) ORDER BY number DESC, 1"
+        "SELECT label, total FROM (SELECT label, sum(number) AS total, max(number) FROM"
+        " (SELECT key, label, count(*) AS number FROM labels"
+        f" WHERE key BETWEEN ? AND ? {files} GROUP BY key, label) GROUP BY key)"
+        " ORDER BY total DESC, label"
     )
     return database.rows(statement, [f"{field} ", f"{field}!", *values]).fetchall()
 
