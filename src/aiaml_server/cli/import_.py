@@ -99,7 +99,7 @@ def import_(
         if (plan.new or (update and plan.changed)) and not dry_run:
             if not yes:
                 confirm("Import them?")
-            run = f"{now():%Y%m%dT%H%M%S}"
+            run = f"{now():%Y%m%dT%H%M%S%f}"
             changed = plan.changed if update else []
             _store(bank, plan.new, changed, run, json=json)
     if json:
