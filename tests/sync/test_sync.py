@@ -237,10 +237,13 @@ def test_locks_and_leftovers_of_a_killed_git_are_removed_at_once(
         "refs/aiaml/fetched.lock",
         "packed-refs.lock",
         "HEAD.lock",
+        "objects/pack/tmp_pack_1b2c3d",
+        "objects/pack/pack-1b2c3d.keep",
     ):
         (ada.repository / name).touch()
     ada.remember("two")
     ada.synced()
+    assert not list(ada.repository.rglob("*1b2c3d*"))
     assert len(content_of(Path(ada.settings.remote))) == 2
 
 

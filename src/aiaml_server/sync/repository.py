@@ -46,6 +46,13 @@ _SET_HOME = (
     "directory in AIAML_SAFE_DIRECTORIES."
 )
 _DRAFT = ".aiaml-git-"  # begins the name of a repository that is being made
+_LEFTOVERS = (
+    "*.lock",
+    "refs/**/*.lock",
+    "objects/pack/*.keep",
+    "objects/pack/tmp_*",
+    "fast_import_crash_*",
+)
 _POLL_SECONDS = 0.05
 _LONG_SECONDS = 3600.0
 _MAX_PACKS = 30
@@ -122,7 +129,7 @@ class Repository:
 
     @contextmanager
     def locked(self, seconds: float = 0.0) -> Iterator[None]:
-        """Hold the repository, and remove the lock files that a killed git left in it.
+        """Hold the repository, and remove what a git left in it that was killed or had no room.
 
         Local git commands inherit the descriptor of our lock. So it stays held until they have
         ended, even if this process is killed, and whoever gets it knows that no git is at work.
@@ -145,13 +152,9 @@ class Repository:
         with stream:
             if sys.platform != "win32":
                 self.git.inherited = (stream.fileno(),)
-            leftovers = (
-                *self.directory.glob("*.lock"),
-                *(self.directory / "refs").rglob("*.lock"),
-                *self.directory.glob("fast_import_crash_*"),
-            )
-            for leftover in leftovers:
-                leftover.unlink(missing_ok=True)
+            for pattern in _LEFTOVERS:
+                for leftover in [*self.directory.glob(pattern)]:
+                    leftover.unlink(missing_ok=True)
             try:
                 yield
             finally:
