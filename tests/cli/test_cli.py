@@ -302,6 +302,14 @@ def test_status_is_well_before_the_first_memory(tmp_path: Path) -> None:
     assert not (tmp_path / "m").exists()
 
 
+def test_failed_sync_is_reported_where_the_status_cannot_be_written(tmp_path: Path) -> None:
+    """As on a full disk."""
+    env = at(tmp_path / "m", AIAML_ENABLE_SYNC="true", AIAML_GITHUB_REMOTE=str(tmp_path / "none"))
+    (tmp_path / "m" / ".sync-status.json").mkdir(parents=True)
+    done = call(env, "sync")
+    assert (done.code, "there is no repository" in done.stderr) == (1, True), done
+
+
 def test_log_and_restore_use_revisions(tmp_path: Path) -> None:
     """`restore ID --at REVISION` gives the version that `log ID` names so."""
     env = at(tmp_path / "m", AIAML_ENABLE_SYNC="true")

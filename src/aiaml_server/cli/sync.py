@@ -196,8 +196,9 @@ def sync(on_deleted: str, address: str | None, ids: tuple[str, ...]) -> int:
     logging.getLogger("aiaml_server.sync").setLevel(logging.ERROR)
     start = format_timestamp(now_micros(), "seconds")
     with _reporting("syncing"):
-        _, counts = sync_once(setting, on_deleted=on_deleted or "", lock_seconds=_LOCK_SECONDS)
+        after, counts = sync_once(setting, on_deleted=on_deleted or "", lock_seconds=_LOCK_SECONDS)
     found = current_status(setting)
+    found.problem = found.problem or after.problem  # a full disk does not take the status file
     if found.problem:
         notify(f"aiaml: {_failure(found.problem)}")
     for line in _attention(found):
