@@ -11,6 +11,7 @@ import pytest
 
 from aiaml_server import files
 from aiaml_server.sync import worktree
+from aiaml_server.sync.cycle import current_status
 from machine import Machine, append, bare, content_of, git, settle
 
 
@@ -133,6 +134,7 @@ def test_placeholders_of_cloud_programs_count_as_present(pair: list[Machine]) ->
     status = bob.synced()
     ada.synced()
     assert status.placeholders == names
+    assert current_status(bob.settings).uncommitted == 0
     assert len(ada.files) == 30
     for name, stub in zip(names, stubs, strict=True):
         assert not (files / name).exists()

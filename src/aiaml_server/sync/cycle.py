@@ -193,7 +193,8 @@ def current_status(settings: Settings) -> Status:
         names = {(path, file.name) for path, file in found.items()}
         names ^= {(path, state.name) for path, state in record.items()}
         changed = {path.removeprefix("files/") for path, _ in names}
-        status.uncommitted = len((changed | status.skipped.keys()).difference(status.kept_local))
+        changed |= status.skipped.keys()
+        status.uncommitted = len(changed.difference(status.kept_local, status.placeholders))
     except (AiamlError, OSError) as error:
         problem = problem_of(error)
         if problem == UNTRUSTED:  # what the last cycle wrote is about another directory
