@@ -256,9 +256,10 @@ def test_a_secret_that_is_held_back_is_named_once(tmp_path: Path) -> None:
     """With its own memory, and never with later ones."""
     env = at(tmp_path / "m", AIAML_ENABLE_SYNC="true")
     done = run("remember", f"The key is {SECRET}", "-t", "key", **env)
+    memory_id = done.stdout.split()[1]
     assert "is not committed" in done.stderr
     assert run("remember", "Nothing secret", "-t", "x", **env).stderr == ""
-    assert "--release ID" in call(env, "status").stdout
+    assert f"--release {memory_id}" in call(env, "status").stdout
 
 
 def test_deletions_that_wait_are_named_first_and_their_confirmation_can_be_undone(

@@ -419,6 +419,26 @@ def test_current_status_counts_what_waits(pair: tuple[Machine, Machine], remote:
     assert json.loads((ada.base / ".sync-status.json").read_text())["problem"] is None
 
 
+def test_status_says_what_a_server_could_not_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk takes no status, and who waits for a lock writes none."""
+    machine = Machine(tmp_path / "base")
+    machine.remember("one")
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=0))
+        problem = current_status(machine.settings).problem
+        assert problem
+        assert problem.kind == "disk-full"
+    with files.hold_lock(machine.base / ".sync.lock", 0):
+        problem = current_status(machine.settings).problem
+        assert problem
+        assert problem.kind == "locked"
+    machine.synced()
+    with files.hold_lock(machine.base / ".sync.lock", 0):
+        assert current_status(machine.settings).problem is None
+
+
 def test_history_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever needs the newest versions alone does not read the whole log."""
     machine = Machine(tmp_path / "base")

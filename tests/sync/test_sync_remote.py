@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from aiaml_server.files import hold_lock
 from aiaml_server.git import Git, GitFailed
 from aiaml_server.identity import trust
 from aiaml_server.settings import hide_password
 from aiaml_server.sync.cycle import current_status
 from aiaml_server.sync.history import History
-from aiaml_server.sync.remote import remote_in_use, setup_remote
+from aiaml_server.sync.remote import remote_in_use, setup_remote, try_remote
 from aiaml_server.sync.status import SyncError, problem_of
 from git_server import Terms, git_server
 from machine import Machine, as_person, bare, content_of, git, settle
@@ -227,6 +228,7 @@ CAUSES = {
         "push: remote: Permission to ada/m.git denied to bob.",
         "push: ERROR: The key you are authenticating with has been marked as read only.",
         "push: fatal: unable to access 'https://x/': The requested URL returned error: 403",
+        "fetch: fatal: unable to access 'https://x/': The requested URL returned error: 403",
     ),
     "key-refused": (
         "fetch: git@x: Permission denied (publickey).",
@@ -245,6 +247,7 @@ CAUSES = {
     "push-rule": (
         "push: remote: error: GH013: Repository rule violations found",
         "push: ! [remote rejected] main -> main (pre-receive hook declined)",
+        "push: error: RPC failed; HTTP 413 curl 22 The requested URL returned error: 413",
     ),
     "author-address": (
         "push: remote: error: GH007: Your push would publish a private email address.",
@@ -313,11 +316,17 @@ def test_remote_is_stored_with_the_repository(tmp_path: Path, remote: Path) -> N
 
 
 def test_set_up_remote_outlives_a_damaged_repository(tmp_path: Path, remote: Path) -> None:
-    """The new repository is filled from it, and sends to it."""
+    """The new repository is filled from it, sends to it, and keeps what the person has set."""
     setup_remote(tmp_path / "base", str(remote))
     machine = Machine(tmp_path / "base")
     machine.remember("one")
     machine.synced()
+    git(machine.repository, "config", "gcrypt.participants", "ada")
+    for path in machine.repository.glob("objects/pack/*.pack"):
+        path.chmod(0o600)
+        path.write_bytes(b"")
+    machine.synced()
+    assert git(machine.repository, "config", "gcrypt.participants") == "ada"
     (machine.repository / "config").write_bytes(b"\0\0")
     machine.remember("two")
     assert machine.synced().remote == str(remote)
@@ -333,24 +342,50 @@ def test_password_is_given_to_no_other_remote(tmp_path: Path, remote: Path) -> N
         assert problem
         assert problem.kind == "key-refused"
         Machine(tmp_path / "base").synced()
-        with pytest.raises(SyncError, match="did not accept"):
+        with pytest.raises(GitFailed, match="could not read Username"):
             setup_remote(tmp_path / "base", f"{second}/remote")
     assert remote.is_dir()
 
 
 def test_failed_setup_leaves_the_old_remote(tmp_path: Path, remote: Path) -> None:
-    """With its password, and the message names it."""
+    """With its password, and the command names it."""
     with git_server(Terms(tmp_path, login="ada:sesame")) as address:
         with_login = address.replace("://", "://ada:sesame@") + "/remote"
         setup_remote(tmp_path / "base", with_login)
         machine = Machine(tmp_path / "base")
-        with pytest.raises(SyncError, match=f"The remote is still {address}/remote"):
-            setup_remote(machine.base, str(tmp_path / "missing"))
+        missing = str(tmp_path / "missing")
+        done = machine.aiaml("sync", "--setup", missing, AIAML_ENABLE_SYNC="true")
+        assert (done.returncode, f"The remote is still {address}/remote" in done.stderr) == (
+            1,
+            True,
+        )
         machine.remember("one")
         machine.synced()
     assert content_of(remote) == machine.files
     with pytest.raises(GitFailed):
         setup_remote(tmp_path / "new", str(tmp_path / "missing"))
+
+
+def test_setup_and_the_question_of_doctor_wait_for_a_running_cycle(
+    tmp_path: Path, remote: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both write the address into the repository, which no other process may use meanwhile."""
+    machine = Machine(tmp_path / "base", remote)
+    machine.remember("one")
+    machine.synced()
+    seen = []
+    run = Git.run
+
+    def look(self: Git, command: str, *words: str, **options: object) -> bytes:
+        if command in ("fetch", "ls-remote"):
+            with hold_lock(machine.repository / "aiaml" / "running.lock", 0) as hold:
+                seen.append((command, hold.acquired))
+        return run(self, command, *words, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Git, "run", look)
+    setup_remote(machine.base, str(remote))
+    assert try_remote(machine.settings)
+    assert seen == [("fetch", False), ("ls-remote", False)]
 
 
 def test_sync_without_a_state_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

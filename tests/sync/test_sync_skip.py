@@ -30,6 +30,7 @@ def test_secret_stays_until_it_is_released_or_taken_out(tmp_path: Path, remote: 
     status = machine.synced()
     assert {*status.skipped} == {first.file_name, second.file_name}
     assert status.skipped[first.file_name].kind == "secret"
+    assert f"`aiaml edit {first.id}`" in status.skipped[first.file_name].remedy
     assert {*content_of(remote)} == {plain.file_name}
     assert TOKEN not in everything_in(machine.repository)
     release_secret(machine.base, [first.file_name])

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from aiaml_server.cli.context import found_by, opened, settings
-from aiaml_server.errors import AiamlError, LockTimeout
+from aiaml_server.errors import AiamlError
 from aiaml_server.format.filters import Filter
 from aiaml_server.index import index_file
 from aiaml_server.settings import Settings, hide_password
@@ -215,8 +215,13 @@ def sync(on_deleted: str, address: str | None, ids: tuple[str, ...]) -> int:
 def _set_up(setting: Settings, address: str) -> None:
     address = address or click.prompt("Address of an empty private git repository", err=True)
     before = remote_in_use(setting)
-    with _reporting(f"asking {hide_password(address)}"):
-        number = setup_remote(setting.base, address)
+    try:
+        with _reporting(f"asking {hide_password(address)}"):
+            number = setup_remote(setting.base, address)
+    except Exit:
+        if before:
+            notify(f"The remote is still {hide_password(before)}.")
+        raise
     notify(f"Connected; the remote has {plural(number, 'memory')}.")
     if before:
         notify(f"Undo: aiaml sync --setup {hide_password(before)}")
@@ -228,8 +233,6 @@ def _reporting(doing: str) -> Iterator[None]:
     show_status(f"{doing} …")
     try:
         yield
-    except LockTimeout:
-        raise
     except AiamlError as error:
         raise Exit(_failure(problem_of(error)), EXIT_FAILED) from error
     finally:

@@ -116,15 +116,13 @@ class Syncer:
             from aiaml_server.sync.cycle import Cycle  # noqa: PLC0415
 
             self._cycle = Cycle(self._settings, self._closing)
-            failures = 0
+            interval = pause = self._settings.sync_interval
             while not self._closing.is_set() or self._is_pending:
-                failures = 0 if self._run_cycle(self._cycle) else failures + 1
+                pause = min(2 * pause, max(interval, _LONGEST_PAUSE_SECONDS))
+                if self._run_cycle(self._cycle):
+                    pause = interval
                 if self._closing.is_set():
                     break
-                interval = self._settings.sync_interval
-                pause = min(
-                    interval * 2 ** min(failures, 10), max(interval, _LONGEST_PAUSE_SECONDS)
-                )
                 if self._woken.wait(pause):
                     self._closing.wait(_GATHER_SECONDS)
         except GitMissing as error:

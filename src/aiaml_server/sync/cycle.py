@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import threading
 import time
 from collections.abc import Collection
@@ -19,9 +20,18 @@ from aiaml_server.sync.last_sync import LastSync, Stamp, settled
 from aiaml_server.sync.person_git import PersonGit
 from aiaml_server.sync.remote import Remote, remote_in_use
 from aiaml_server.sync.replica import Replica
-from aiaml_server.sync.repository import FETCHED, MAIN, UNTRUSTED, Repository, open_repository
+from aiaml_server.sync.repository import (
+    FETCHED,
+    MAIN,
+    NOTES,
+    UNTRUSTED,
+    Repository,
+    changes_between,
+    open_repository,
+)
 from aiaml_server.sync.skip import KEEP_LOCAL
 from aiaml_server.sync.status import (
+    DISK_FULL,
     LOCAL_KINDS,
     Counts,
     Problem,
@@ -37,6 +47,16 @@ from aiaml_server.timestamps import parse_timestamp
 log = logging.getLogger(__name__)
 
 LOCK_FILE = ".sync.lock"
+_WATCHED = (  # in the repository's directory
+    f"../{KEEP_LOCAL}",
+    "config",
+    "packed-refs",
+    MAIN,
+    FETCHED,
+    *(f"{NOTES}/{name}" for name in ("released", "forgotten", "deleted")),
+)
+_LEAST_FREE = 1_000_000  # bytes; the status itself could not be written with less
+_STATUS_SECONDS = 2.0  # a commit takes no longer
 
 
 class Cycle:
@@ -53,7 +73,6 @@ class Cycle:
         self._closing = closing or threading.Event()
         self._repository: Repository | None = None
         self._unchanged_state: object = None
-        self._lock_seconds = 0.0
 
     def run(
         self,
@@ -77,10 +96,9 @@ class Cycle:
         Raises:
             LockTimeout: another process was syncing all the time.
         """
-        self._lock_seconds = lock_seconds
         make_directory(self._base)
         with hold_lock(self._base / LOCK_FILE, lock_seconds) as hold:
-            if not (hold.acquired or hold.problem):
+            if not any(hold):  # another process has it
                 raise LockTimeout("another process is syncing this directory")
             status = Status.read(self._base)
             before, skipped_before = status.problem, status.skipped
@@ -129,7 +147,7 @@ class Cycle:
         repository = open_repository(self._base, remote=self._settings.remote, create=True)
         self._repository = repository
         try:
-            with repository.locked(self._lock_seconds):
+            with repository.locked():
                 purge.record(repository, purge_sums)
                 replica = Replica(repository, self._settings, status, self.counts, on_deleted)
                 before = replica.head
@@ -166,14 +184,10 @@ class Cycle:
 
     def _state(self, repository: Repository) -> object:
         """Return what changes whenever there is something to do; None if it might not."""
-        watched = [self._base / KEEP_LOCAL]
-        names = ("config", "packed-refs", MAIN, FETCHED)
-        watched += [repository.directory / name for name in names]
-        watched += [repository.notes / name for name in ("released", "forgotten", "deleted")]
         found = stat_directory(self._base / "files")
-        for path in watched:
+        for name in _WATCHED:
             with suppress(OSError):
-                found[str(path)] = path.stat()
+                found[name] = (repository.directory / name).stat()
         stamps = {path: settled(Stamp.of(status)) for path, status in found.items()}
         return None if None in stamps.values() else (stamps, PersonGit(self._base).index_time())
 
@@ -185,16 +199,17 @@ def current_status(settings: Settings) -> Status:
     status = Status.read(settings.base)
     try:
         repository = open_repository(settings.base, remote=settings.remote)
-        check_git_version(Git(Path("/")).run("version").decode())  # it may be missing
+        check_git_version(Git(Path("/")))  # it may be missing
         if status.problem and status.problem.kind == UNTRUSTED.kind:  # it is trusted by now
             status.problem = status.failing_since = None
         record = LastSync.load(repository, settings.base / "files").files
         found = scan(settings.base / "files", record).files
-        names = {(path, file.name) for path, file in found.items()}
-        names ^= {(path, state.name) for path, state in record.items()}
-        changed = {path.removeprefix("files/") for path, _ in names}
-        changed |= status.skipped.keys()
+        known = {path: state.name for path, state in record.items()}
+        paths = changes_between(known, {path: file.name for path, file in found.items()})
+        changed = {path.removeprefix("files/") for path in paths} | status.skipped.keys()
         status.uncommitted = len(changed.difference(status.kept_local, status.placeholders))
+        if status.uncommitted and not status.problem:
+            status.problem = _obstacle(settings.base)
     except (AiamlError, OSError) as error:
         problem = problem_of(error)
         if problem == UNTRUSTED:  # what the last cycle wrote is about another directory
@@ -202,6 +217,14 @@ def current_status(settings: Settings) -> Status:
         status.problem = problem
     status.remote = hide_password(remote_in_use(settings))
     return status
+
+
+def _obstacle(base: Path) -> Problem | None:
+    """Return what keeps a server from committing, if it could not report that itself."""
+    if shutil.disk_usage(base).free < _LEAST_FREE:
+        return DISK_FULL
+    with hold_lock(base / LOCK_FILE, _STATUS_SECONDS) as hold:
+        return None if hold.acquired else problem_of(hold.problem or LockTimeout())
 
 
 def _log_changes(before: Problem | None, skipped_before: Collection[str], status: Status) -> None:

@@ -6,15 +6,14 @@ import re
 from pathlib import Path
 from urllib.parse import unquote
 
-from aiaml_server.errors import AiamlError
 from aiaml_server.files import replace_atomic
 from aiaml_server.git import Git, GitFailed
 from aiaml_server.identity import is_trusted
-from aiaml_server.settings import Settings, hide_password, parse_remote
+from aiaml_server.settings import Settings, parse_remote
 from aiaml_server.sync.merge import is_memory_path
 from aiaml_server.sync.purge import PURGE_FILE
 from aiaml_server.sync.repository import FETCHED, MAIN, ORIGIN, Repository, open_repository
-from aiaml_server.sync.status import Problem, SyncError, problem_of
+from aiaml_server.sync.status import Problem, SyncError
 
 _SET_UP = "remote"  # our note of the remote that was set up: address, user and password
 CALL_SECONDS = 120.0
@@ -189,18 +188,20 @@ def try_remote(settings: Settings) -> bool:
     """Ask the remote for its branches; return whether it has any. Nothing is fetched.
 
     Raises:
+        LockTimeout: another process is syncing.
         GitFailed: it cannot be reached.
     """
     repository = Repository(settings.base)
     address = remote_in_use(settings)
     if repository.exists:
-        return bool(Remote(repository, address).list_branches())
+        with repository.locked():
+            return bool(Remote(repository, address).list_branches())
     git = Git(settings.base.parent)
     return bool(git.run("ls-remote", "--heads", split_login(address)[0], seconds=_TRY_SECONDS))
 
 
 def setup_remote(base: Path, address: str) -> int:
-    """Try a remote, check that it holds memories or nothing, and store it.
+    """Try a remote, check that it holds memories or nothing, and store it, under the lock.
 
     It is kept, with a password in the address, in a file for the owner alone. After a failure the
     remote is the same as before.
@@ -210,22 +211,20 @@ def setup_remote(base: Path, address: str) -> int:
 
     Raises:
         InvalidSetting: the address cannot be used.
-        SyncError: it cannot be reached, or it holds something other than memories.
+        GitFailed: it cannot be reached.
+        SyncError: it holds something other than memories.
     """
     address = parse_remote("the remote's address", address)
     repository = open_repository(base, create=True)
-    before = _stored_remote(repository)[0]
+    before, *_ = _stored_remote(repository)
     note_before = repository.read_note(_SET_UP)
     note = repository.notes / _SET_UP
-    try:
-        replace_atomic(note, "\n".join(split_login(address)).encode())
-        fetched = Remote(repository, address).fetch()
-    except BaseException as error:
-        replace_atomic(note, note_before)
-        Remote(repository, before)
-        if before and isinstance(error, AiamlError):
-            problem = problem_of(error)
-            remedy = f"{problem.remedy} The remote is still {hide_password(before)}."
-            raise SyncError(problem._replace(remedy=remedy)) from error
-        raise
+    with repository.locked():
+        try:
+            replace_atomic(note, "\n".join(split_login(address)).encode())
+            fetched = Remote(repository, address).fetch()
+        except BaseException:
+            replace_atomic(note, note_before)
+            Remote(repository, before)
+            raise
     return sum(map(is_memory_path, repository.tree(fetched)))

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 from aiaml_server.errors import LockTimeout, MalformedFile, NoStateDirectory
 from aiaml_server.files import (
+    hold_lock,
     make_directory,
     open_own,
-    open_private,
     read_regular,
     replace_atomic,
 )
@@ -36,6 +36,7 @@ FETCHED = "refs/aiaml/fetched"  # what the remote has; not looked at yet
 SCRATCH = "refs/aiaml/scratch"  # names commits that are not the newest one yet
 NOTES = "aiaml"  # the directory for our own notes inside the repository
 _KEPT_NOTES = ("released", "forgotten", "remote")  # when a damaged repository is made anew
+_CONFIG_NOTE = "../config"
 UNTRUSTED = Problem(
     "untrusted",
     "this memory directory has a history that was not made here",
@@ -53,7 +54,7 @@ _LEFTOVERS = (
     "objects/pack/tmp_*",
     "fast_import_crash_*",
 )
-_POLL_SECONDS = 0.05
+_LOCK_SECONDS = 15.0
 _LONG_SECONDS = 3600.0
 _MAX_PACKS = 30
 _TREES = 8  # are kept in memory
@@ -128,30 +129,20 @@ class Repository:
             shutil.rmtree(draft, ignore_errors=True)
 
     @contextmanager
-    def locked(self, seconds: float = 0.0) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Hold the repository, and remove what a git left in it that was killed or had no room.
 
         Local git commands inherit the descriptor of our lock. So it stays held until they have
         ended, even if this process is killed, and whoever gets it knows that no git is at work.
 
-        Args:
-            seconds: how long to wait for a git of a killed process.
-
         Raises:
-            LockTimeout: it still works.
+            LockTimeout: another process, or a git of a killed one, works all the time.
         """
-        path = self.notes / "running.lock"
-        import portalocker  # noqa: PLC0415 (25 ms, which a command that only reads does not need)
-
-        try:
-            stream = portalocker.Lock(
-                path, timeout=seconds, check_interval=_POLL_SECONDS, opener=open_private
-            ).acquire()
-        except portalocker.LockException as error:
-            raise LockTimeout("a git command of a killed process works") from error
-        with stream:
+        with hold_lock(self.notes / "running.lock", _LOCK_SECONDS) as hold:
+            if not hold.file:
+                raise hold.problem or LockTimeout("another process works in the repository")
             if sys.platform != "win32":
-                self.git.inherited = (stream.fileno(),)
+                self.git.inherited = (hold.file.fileno(),)
             for pattern in _LEFTOVERS:
                 for leftover in [*self.directory.glob(pattern)]:
                     leftover.unlink(missing_ok=True)
@@ -278,6 +269,9 @@ class Repository:
             if error.exit_code == TIMED_OUT:  # it has said nothing about the repository
                 raise
             kept = {name: self.read_note(name) for name in _KEPT_NOTES}
+            with suppress(GitFailed):
+                self.git.run("config", "--local", "core.bare")
+                kept[_CONFIG_NOTE] = self.read_note(_CONFIG_NOTE)
             self._move_aside()
             self.create()
             for name, data in kept.items():
@@ -329,7 +323,7 @@ def open_repository(base: Path, *, remote: str = "", create: bool = False) -> Re
                 trust(base)
     elif create:
         make_directory(base)
-        check_git_version(repository.git.run("version").decode())
+        check_git_version(repository.git)
         try:
             if not is_trusted_base(base):  # its `.git` is the person's own
                 trust(base)

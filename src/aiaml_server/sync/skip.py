@@ -11,7 +11,7 @@ from aiaml_server.files import read_regular
 from aiaml_server.format.memory import parse
 from aiaml_server.format.secrets import reason_to_skip
 from aiaml_server.git import Git, GitFailed
-from aiaml_server.sync.merge import is_memory_path
+from aiaml_server.sync.merge import is_memory_path, memory_id_of
 from aiaml_server.sync.purge import is_purged
 from aiaml_server.sync.repository import Repository, open_repository
 from aiaml_server.sync.status import KEPT_LOCAL, Problem, SyncError
@@ -31,7 +31,7 @@ _EXCLUDED = Problem(
     "you keep it on this computer",
     f"Nothing, if that is still right. Otherwise take its line out of {KEEP_LOCAL}.",
 )
-_TAKE_OUT = "Remove it with `aiaml edit ID`. If it is not a secret: `aiaml sync --release ID`."
+_TAKE_OUT = "Remove it with `aiaml edit {0}`. If it is not a secret: `aiaml sync --release {0}`."
 _CORRECT = "Correct the file in an editor, or move it away."
 
 
@@ -94,7 +94,7 @@ class SkipRules:
             return Problem("invalid", f"it is not a valid memory: {error}", _CORRECT)
         is_checked = self._check_secrets and path not in self._released
         if is_checked and (secret := reason_to_skip(path, data)):
-            return Problem("secret", secret, _TAKE_OUT)
+            return Problem("secret", secret, _TAKE_OUT.format(memory_id_of(path)))
         return None
 
 

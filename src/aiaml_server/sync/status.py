@@ -18,7 +18,7 @@ from aiaml_server.errors import (
     UnsafePath,
 )
 from aiaml_server.files import read_own, replace_atomic
-from aiaml_server.git import NETWORK_COMMANDS, GitFailed
+from aiaml_server.git import NETWORK_COMMANDS, Git, GitFailed
 from aiaml_server.settings import hide_password
 from aiaml_server.timestamps import format_timestamp, now_micros
 
@@ -184,9 +184,9 @@ _CAUSES = (
     ),
     Cause(
         "push-rule",
-        r"gh013|repository rule|push rule|pre-receive hook declined|hook declined|push declined",
+        r"gh013|repository rule|push rule|hook declined|push declined|returned error: 413",
         "a rule of the host refuses the push",
-        "Read the host's message above, and change the rule in the repository's settings.",
+        "Read the host's message above, and change the rule at the host.",
     ),
     Cause(
         "host-key",
@@ -207,8 +207,8 @@ _CAUSES = (
         "no-permission",
         r"permission.{0,200} denied to |write access|read.only|returned error: 403"
         r"|insufficient permission|unable to create temporary object directory|not permitted",
-        "you may read the remote repository, but not write to it",
-        "Give the key or token the right to write, or ask the owner of the repository.",
+        "your key or token lacks a permission at the remote repository",
+        "Give it the right to read and write, or ask the owner of the repository.",
     ),
     Cause(
         "remote-disk-full",
@@ -249,9 +249,14 @@ _CAUSES = (
 )
 
 
+DISK_FULL = Problem("disk-full", "the disk is full", "Make room. Nothing is lost.")
 _TYPES: dict[type[Exception], Problem] = {
     GitMissing: Problem("no-git", "git is not installed", f"Install git {_NEEDED} or newer."),
-    LockTimeout: Problem("locked", "another process is syncing this directory", _RETRIED),
+    LockTimeout: Problem(
+        "locked",
+        "another process is syncing this directory",
+        "Wait until it has ended. If it never does, end that process.",
+    ),
 }
 
 
@@ -264,7 +269,7 @@ def problem_of(error: Exception) -> Problem:
     if problem := _TYPES.get(type(error)):
         return problem
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return Problem("disk-full", "the disk is full", "Make room. Nothing is lost.")
+        return DISK_FULL
     if isinstance(error, (InvalidSetting, UnsafePath)):
         return Problem("setting", str(error), "Correct that. Nothing is sent meanwhile.")
     return Problem("other", str(error), f"Run `aiaml sync` to try again. {_LOCAL_SAFE}")
@@ -289,13 +294,14 @@ def _quoted(error: GitFailed) -> str:
     return f' ("{quoted}")' if quoted else ""
 
 
-def check_git_version(output: str) -> None:
-    """Check what `git version` prints.
+def check_git_version(git: Git) -> None:
+    """Check that git is there and new enough.
 
     Raises:
+        GitMissing: it is not installed.
         SyncError: git is too old.
     """
-    found = re.search(r"(\d+)\.(\d+)", output)
+    found = re.search(r"(\d+)\.(\d+)", git.run("version").decode())
     if found and tuple(map(int, found.groups())) < _NEEDED_VERSION:
         sentence = f"git {found[0]} is too old"
         raise SyncError(Problem("old-git", sentence, f"Install git {_NEEDED} or newer."))

@@ -43,7 +43,6 @@ def exchange(replica: Replica, remote: Remote, closing: threading.Event) -> None
         SyncError: it holds something other than memories, or others were faster each time.
     """
     _count_unsent(replica)
-    is_remade = False
     for attempt in range(_ATTEMPTS):
         replica.remote_head = remote.fetch()
         replica.status.last_fetch = timestamp_now()
@@ -57,10 +56,9 @@ def exchange(replica: Replica, remote: Remote, closing: threading.Event) -> None
         except PushRejected:
             closing.wait(_FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1.5))  # noqa: S311
         except GitFailed as error:
-            if is_remade or problem_of(error).kind != "author-address":
+            if attempt or problem_of(error).kind != "author-address":
                 raise
             _remake(replica, fetched)  # with the address that the person has set by now
-            is_remade = True
         else:
             return
     raise SyncError(_REJECTED)

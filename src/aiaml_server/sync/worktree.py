@@ -96,13 +96,10 @@ class Deletions(NamedTuple):
 def stat_directory(directory: Path) -> dict[str, os.stat_result]:
     """Map the names in a directory to what the system says of them; empty if it is missing."""
     found = {}
-    try:
-        with os.scandir(directory) as entries:
-            for entry in entries:
-                with suppress(FileNotFoundError):
-                    found[entry.name] = entry.stat(follow_symlinks=False)
-    except FileNotFoundError:
-        return {}
+    with suppress(FileNotFoundError), os.scandir(directory) as entries:
+        for entry in entries:
+            with suppress(FileNotFoundError):
+                found[entry.name] = entry.stat(follow_symlinks=False)
     return found
 
 
