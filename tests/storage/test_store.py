@@ -107,6 +107,18 @@ def test_a_malformed_file_is_skipped_named_once_and_left_alone(
     assert len(caplog.records) == 2
 
 
+def test_several_malformed_files_are_one_line(
+    bank: MemoryBank, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With the command that names them all."""
+    for number in range(3):
+        plant(bank, f"bad{number}.md", b"no head")
+    assert found(bank) == []
+    (record,) = caplog.records
+    text = record.getMessage()
+    assert "bad0.md and 2 more: the first line" in text and "`aiaml doctor files`" in text
+
+
 def test_a_large_file_within_the_limit_is_read(bank: MemoryBank) -> None:
     """Four mebibytes are still a memory."""
     plant(bank, "large.md", GOOD.encode().ljust(MAX_FILE, b"."))

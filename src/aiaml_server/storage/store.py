@@ -30,7 +30,6 @@ log = logging.getLogger(__name__)
 SUFFIX = ".md"
 MAX_FILE = 4 * 1024 * 1024  # bytes; four times the largest memory that can be remembered
 LOCK_SECONDS = 5.0
-MOST_LOGGED = 5  # skipped files that are each worth a line of the log
 _WRITERS = 8  # threads
 _LEFTOVER_SECONDS = 3600.0
 _TICK = 50_000_000  # nanoseconds: several times the usual 1 to 10 ms
@@ -364,20 +363,16 @@ class Store:
             self._skipped.append((name, problems))
 
     def log_skipped(self) -> None:
-        """Log which files were skipped since the last call; of many, one and their number.
+        """Log how many files were skipped since the last call, and what is wrong with the first.
 
         The caller must hold no lock.
         """
         skipped, self._skipped = self._skipped, []
-        if len(skipped) > MOST_LOGGED:
+        if skipped:
             name, problems = min(skipped)
-            counted = f"{len(skipped):,} files in {self.directory} that are no memories"
-            log.warning(
-                "Skipped %s (`aiaml doctor files` names them); %s: %s", counted, name, problems
-            )
-            return
-        for name, problems in skipped:
-            log.warning("Skipped %s: %s", self.directory / name, problems)
+            others = f" and {len(skipped) - 1:,} more" if len(skipped) > 1 else ""
+            path = self.directory / name
+            log.warning("Skipped %s%s: %s. See `aiaml doctor files`", path, others, problems)
 
 
 def id_in(name: str) -> str:
