@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from contextlib import closing
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from aiaml_server import clients
 from aiaml_server.bank import MemoryBank
 from aiaml_server.server.hooks import memories
 from aiaml_server.server.hooks.hosts import HOSTS, parse_input
@@ -55,10 +57,13 @@ def run(host: str, event: str, given: object, *options: str, script: str = UNHUR
 
 
 def test_help_says_how_it_is_used() -> None:
-    """No event is waited for."""
+    """With all hosts and events. No event is waited for."""
     words = [sys.executable, "-m", "aiaml_server.server.hooks", "--help"]
     done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=True)
     assert b"Usage: aiaml-hook" in done.stdout and not done.stderr
+    named = set(re.findall(r"[\w-]+", done.stdout.decode()))
+    assert named >= HOSTS.keys()
+    assert all(named >= host.events.keys() for host in clients.HOSTS.values())
 
 
 def specific(name: str) -> dict[str, Any]:

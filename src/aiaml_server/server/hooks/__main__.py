@@ -1,6 +1,9 @@
 """Read an event of a host from standard input, and print memories for its agent.
 
-Usage: aiaml-hook [--host claude-code] [--event prompt] [--toolset aiaml] [--dir DIR]
+Usage: aiaml-hook [--host claude-code] --event prompt [--toolset aiaml] [--dir DIR]
+
+Hosts: claude-code, codex, gemini, cursor.
+Events: session_start, session_end, prompt, before_edit, after_edit, tool_succeeded, tool_failed.
 
 AI clients start it; `aiaml install CLIENT --hooks` writes it into their settings. The exit code is
 always 0. If no memory fits, the time is over or something is wrong, nothing is printed. Errors go
