@@ -88,7 +88,7 @@ def test_fields_go_with_options() -> None:
 
 WRONG = {
     "agent:": "agent: must have a value behind the colon, such as agent:claude",
-    "since:yesterday": "since: 'yesterday' is no time; it must be a date such as 2026-11-21",
+    "since:yesterday": "since: 'yesterday' is not a time. Use a date such as 2026-11-21",
     "before:": "before: must have a value behind the colon, such as before:2w",
     "agent:a agent:b": "agent: must not be given twice with different values",
     "since:1d since:2d": "since: must not be given twice with different values",

@@ -237,7 +237,7 @@ def test_a_search_finds_what_the_command_finds(page: Page) -> None:
 def test_a_search_that_cannot_be_understood_says_why(page: Page) -> None:
     """Odd but valid searches are answered."""
     for question, reason in (
-        ("since:yesterday", "is no time"),
+        ("since:yesterday", "is not a time"),
         ("topic:", "must have a value"),
         ("x" * 1001, "at most 1000 characters"),
     ):

@@ -92,7 +92,7 @@ def test_a_search_answers_while_one_types(page: Page) -> None:
     search.fill("nothing-like-this")
     expect(page.locator("#count")).to_have_text("No memory matches.")
     search.fill("since:yesterday")
-    expect(page.locator("#count")).to_contain_text("is no time")
+    expect(page.locator("#count")).to_contain_text("is not a time")
     page.keyboard.press("Escape")
     page.keyboard.press("Escape")
     expect(page.locator("#hits a")).to_have_count(5)

@@ -57,8 +57,8 @@ def stats(json: bool, **options: Any) -> None:
         echo_paged([bold(plural(counts.matching, "memory")), *_lines(tables)])
 
 
-def _month(moment: int) -> str:
-    return format_minute(format_timestamp(moment))[:7]
+def _month(micros: int) -> str:
+    return format_minute(format_timestamp(micros))[:7]
 
 
 def _fold_case(counted: Iterable[tuple[str, int]], chosen: str = "") -> list[tuple[str, int]]:

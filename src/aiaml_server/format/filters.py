@@ -26,7 +26,7 @@ FIELDS = {
 NAMES = ("agent", "user", "topic")
 """The fields whose values are names."""
 
-WHEN = "a date such as 2026-11-21, a time, or how long ago: 90m, 12h, 7d, 2w"
+WHEN = "a date such as 2026-11-21, or an age such as 90m, 12h, 7d or 2w"
 """The valid values of times."""
 
 _MOST_TOPICS = 100
@@ -181,5 +181,5 @@ def _time(field: str, text: str | None) -> int | None:
         return None
     time = parse_timestamp_or_age(text)
     if time is None:
-        raise InvalidInput(field, f"{text!r} is no time; it must be {WHEN}")
+        raise InvalidInput(field, f"{text!r} is not a time. Use {WHEN}")
     return time
