@@ -120,12 +120,25 @@ def test_an_update_is_undone_to_what_was_there(
 
 
 def test_the_undo_line_holds_no_password(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is masked."""
+    """Nor a mask, which would be written. What is left out is named so that no shell takes it."""
     remote = "AIAML_GITHUB_REMOTE=https://ada:swordfish@example.org/m.git"
-    typed(capsys, "install", "cursor", "--env", remote, "--env", "MY_TOKEN=t0p secret")
-    output = typed(capsys, "uninstall", "cursor")
-    assert home and "***@example.org" in output and "MY_TOKEN=***" in output
-    assert "swordfish" not in output and "secret" not in output
+    secrets = ("--env", remote, "--env", "MY_TOKEN=t0p secret")
+    typed(capsys, "install", "cursor", *secrets, "--env", 'A="1"')
+    before = entry(home / ".cursor" / "mcp.json")
+    outputs = [
+        typed(capsys, "install", "cursor", "--env", "B=2"),
+        typed(capsys, "uninstall", "cursor"),
+    ]
+    for output, options in zip(outputs, ("", " --env B=2"), strict=True):
+        assert "swordfish" not in output and "secret" not in output
+        (undo,) = re.findall("Undo: (.*)", output)
+        command, _, remark = undo.partition(" (")
+        assert command.endswith(f"aiaml install cursor --env 'A=\"1\"'{options}")
+        assert "AIAML_GITHUB_REMOTE, MY_TOKEN" in remark and "***" not in undo
+        check = subprocess.run(["/bin/sh", "-n", "-c", undo], check=False, capture_output=True)
+        assert check.returncode
+    typed(capsys, "install", "cursor", *secrets, "--env", 'A="1"')
+    assert entry(home / ".cursor" / "mcp.json") == before
 
 
 def test_a_project_lists_its_own_files(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -249,5 +262,6 @@ def test_wrong_words(
     words: tuple[str, ...], home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """They are a usage error, and nothing is written."""
-    typed(capsys, "install", *words, code=2)
+    output = typed(capsys, "install", *words, code=2)
     assert not list((home / ".cursor").iterdir())
+    assert "relative" not in words or output.startswith("aiaml: --dir is 'relative'; it must be")

@@ -24,7 +24,7 @@ from aiaml_server.clients import (
     launch,
 )
 from aiaml_server.identity import is_trusted_base, trust
-from aiaml_server.settings import MEMORY_DIR, Settings
+from aiaml_server.settings import MEMORY_DIR, Settings, parse_directory
 from aiaml_server.terminal import (
     EXIT_FAILED,
     EXIT_OK,
@@ -195,8 +195,11 @@ def _install_commands(
     client: Client, machine: Machine, change: Change, *, hooks: bool
 ) -> list[str]:
     """Return the commands that install the present entries or hooks of a file again."""
-    entries = clients.connections(machine, [client])
-    options = [_options(entry) for entry in entries if entry.path == change.path and entry.name]
+    options = [
+        _options(entry)
+        for entry in clients.connections(machine, [client])
+        if entry.path == change.path and entry.name
+    ]
     if hooks:
         found = _HOOK_OPTIONS.findall((change.before or b"").decode())
         options = [f"--hooks {option}" for option in dict.fromkeys(found)]
@@ -204,14 +207,23 @@ def _install_commands(
 
 
 def _options(entry: Connection) -> str:
-    """Return the options of `aiaml install` that make this entry, with masked passwords."""
+    """Return the options of `aiaml install` that make this entry, and a remark on its passwords.
+
+    A shell refuses the remark, so that no entry without them is written.
+    """
     project = entry.client.project
     words = ["--project", str(project)] if project else []
+    hidden = []
     for toolset in entry.name.split("-")[1:]:
         words += ["--toolset", toolset]
     for name, value in entry.variables.items():
-        words += ["--env", _masked(f'{name}="{value}"').replace('"', "")]
-    return shlex.join(words)
+        pair = f'{name}="{value}"'
+        if _masked(pair) == pair:
+            words += ["--env", f"{name}={value}"]
+        else:
+            hidden.append(name)
+    remark = f" (add --env for {', '.join(hidden)}: not shown here)" if hidden else ""
+    return shlex.join(words) + remark
 
 
 def _chosen(names: Sequence[str], project: Path | None, *, hooks: bool) -> list[Client]:
@@ -251,6 +263,7 @@ def _variables(
             raise click.UsageError(f"--env takes NAME=VALUE, not {pair!r}")
         variables[name] = value
     if directory:
+        parse_directory("--dir", directory)
         variables[MEMORY_DIR] = directory
     settings = Settings.from_environ(variables)
     if MEMORY_DIR in variables and not is_project:
