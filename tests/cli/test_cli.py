@@ -136,6 +136,13 @@ def test_no_topic_is_made_of_common_words_or_secrets(text: str, env: dict[str, s
     stored(env, text, "-t", "mine")
 
 
+def test_a_text_without_quotes_is_no_memory(env: dict[str, str]) -> None:
+    """The error says how to type it."""
+    done = call(env, "remember", "hi", "there", "Max")
+    assert (done.code, done.stdout) == (2, "")
+    assert 'aiaml remember "hi there Max"' in done.stderr and "quotes" in done.stderr
+
+
 def test_every_change_names_the_command_that_reverses_it(tmp_path: Path) -> None:
     """And that command does so."""
     env = at(tmp_path / "m", AIAML_ENABLE_SYNC="true")
@@ -168,7 +175,7 @@ def test_what_was_replaced_and_what_was_forgotten_are_undone_apart(tmp_path: Pat
 @posix_only
 @pytest.mark.parametrize("reason", ["untrusted", "off", "secret"])
 def test_no_undo_is_promised_that_would_be_refused(reason: str, tmp_path: Path) -> None:
-    """Where git did not save the earlier text, an edit and `forget` print no command."""
+    """Where git did not save the earlier text. `forget` says so before it forgets, once."""
     base = tmp_path / "m"
     env = at(base, AIAML_ENABLE_SYNC="true")
     memory_id = stored(env, f"key {SECRET}" if reason == "secret" else "one", "-t", "x")
@@ -182,7 +189,9 @@ def test_no_undo_is_promised_that_would_be_refused(reason: str, tmp_path: Path) 
     for words in (["edit", memory_id], ["forget", memory_id, "--yes"]):
         done = call({**env, "EDITOR": str(editor)}, *words)
         assert done.code == 0 and "Undo:" not in done.stdout, done
-    assert "There is no undo for 1 memory" in done.stdout
+    assert done.stdout.startswith("There is no undo for 1 memory"), done
+    assert done.stdout.endswith("Forgot 1 memory.\n")
+    assert done.stderr.count("Not committed") == (reason == "untrusted"), done
 
 
 @posix_only

@@ -6,6 +6,7 @@ import os
 import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from aiaml_server.bank import MemoryBank
 
 _COLOURS = {"+": "green", "-": "red"}
+_HINT = f"{SHORTEST_ID} characters of an id are enough; `aiaml search` finds memories by words"
 
 
 def settings() -> Settings:
@@ -40,24 +42,30 @@ def use_directory(path: str) -> None:
 
 @contextmanager
 def opened() -> Iterator[MemoryBank]:
-    """Open the memory bank of the settings. Changes are committed when it is closed."""
+    """Open the memory bank of the settings. Changes are committed when it is closed.
+
+    Why git could not commit is printed once.
+    """
     from aiaml_server.bank import MemoryBank  # noqa: PLC0415 (`--help` needs none)
 
-    with closing(MemoryBank(settings(), lasting=False, report=notify)) as bank:
+    with closing(MemoryBank(settings(), lasting=False, report=cache(notify))) as bank:
         yield bank
 
 
-def found_by(bank: MemoryBank, memory_id: str) -> list[tuple[str, Memory]]:
-    """Return each memory with this id, or whose id begins so, and the name of its file.
+def found_by(bank: MemoryBank, ids: Iterable[str]) -> list[tuple[str, Memory]]:
+    """Return the memories with these ids, or whose ids begin so, and the names of their files.
 
     Raises:
-        Exit: there is none.
+        Exit: there is none with one of the ids.
         InvalidInput: several ids begin so.
     """
-    if found := bank.find(memory_id):
-        return found
-    hint = f"{SHORTEST_ID} characters of an id are enough; `aiaml search` finds memories by words"
-    raise Exit(f"no memory has the id {memory_id} ({hint})")
+    rows = []
+    for memory_id in ids:
+        found = bank.find(memory_id)
+        if not found:
+            raise Exit(f"no memory has the id {memory_id} ({_HINT})")
+        rows += found
+    return rows
 
 
 def fields(memory: Memory, name: str) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -69,28 +70,34 @@ def forget(
         _forget_everywhere(ids, yes=yes, dry_run=dry_run)
         return
     with opened() as bank:
-        found = _find(bank, wanted, ids)
+        found = dict(found_by(bank, ids) if ids else bank.newest(wanted))
         if not found:
             notify(why_nothing(bank, wanted))
-            return
-        number = plural(len(found), "memory")
-        if dry_run or not yes:
-            _preview(list(found.values()))
-        if dry_run:
-            echo(f"{number} would be forgotten. Nothing was changed.")
-            return
-        if not yes:
-            confirm(f"Forget {number}?")
-        forget_found(bank, found)
+        elif dry_run:
+            _preview(found.values())
+            echo(f"{plural(len(found), 'memory')} would be forgotten. Nothing was changed.")
+        else:
+            forget_found(bank, found, yes=yes)
 
 
-def forget_found(bank: MemoryBank, found: Mapping[str, Memory]) -> None:
-    """Forget memories, and print the command that restores them.
+def forget_found(bank: MemoryBank, found: Mapping[str, Memory], *, yes: bool) -> None:
+    """Forget memories after asking, and print the command that restores them.
+
+    What cannot be restored is said before.
 
     Args:
         bank: the memories.
         found: those to forget, by the names of their files.
+        yes: do not show them, and do not ask.
     """
+    number = plural(len(found), "memory")
+    if not yes:
+        _preview(found.values())
+    held_back = bank.commit()
+    if lost := found if held_back is None else found.keys() & held_back:
+        echo(f"There is no undo for {plural(len(lost), 'memory')}: git does not have the text.")
+    if not yes:
+        confirm(f"Forget {number}?")
     began = format_timestamp(now_micros(), "seconds")
     kept = bank.forget({name: bank.text(name) for name in found}) or ()
     # The history knows memories by the names of their files; ours end with the id.
@@ -99,24 +106,15 @@ def forget_found(bank: MemoryBank, found: Mapping[str, Memory]) -> None:
         for name, memory in found.items()
         if name in kept
     ]
-    echo(f"Forgot {plural(len(found), 'memory')}.")
+    echo(f"Forgot {number}.")
     if ids:
         words = quoted(ids) if len(ids) <= _NAMED else f"--since {began}"
         echo(f"Undo: aiaml restore {words}")
-    if lost := len(found) - len(ids):
-        echo(f"There is no undo for {plural(lost, 'memory')}: git did not save the text first.")
 
 
-def _find(bank: MemoryBank, wanted: Filter, ids: Sequence[str]) -> dict[str, Memory]:
-    """Return the memories with these ids, or those that match the filter, by file name."""
-    if ids:
-        return dict(row for memory_id in ids for row in found_by(bank, memory_id))
-    return dict(bank.newest(wanted))
-
-
-def _preview(memories: Sequence[Memory]) -> None:
+def _preview(memories: Collection[Memory]) -> None:
     """List the memories that would be forgotten."""
-    for memory in memories[:_PREVIEWED]:
+    for memory in islice(memories, _PREVIEWED):
         for line in memory_lines(memory):
             echo(line)
     if len(memories) > _PREVIEWED:

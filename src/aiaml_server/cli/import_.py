@@ -116,7 +116,7 @@ def _plan(bank: MemoryBank, sources: Sequence[Path], user: str | None) -> Plan:
     own = bank.base.resolve()
     if any(own in (source, *source.parents) for source in sources):
         raise Exit("the source is in your own memory directory", EXIT_USAGE)
-    existing = [memory for _, memory in bank.scan(bank.names())]
+    existing = [memory for _, memory in bank.scan()]
     about = checked_user(user) if user else usual_user(existing)
     found = [read_source(source, about, own) for source in sources]
     return make_plan(chain.from_iterable(found), existing)
@@ -163,13 +163,10 @@ def _store(
 
 def _undo(bank: MemoryBank, run: str, *, yes: bool) -> None:
     """Forget the memories that a run of import added."""
-    memories = bank.scan(bank.names())
-    found = {name: memory for name, memory in memories if mark(memory, RUN) == run}
+    found = {name: memory for name, memory in bank.scan() if mark(memory, RUN) == run}
     if not found:
         raise Exit(f"no memory was added by the run {run}")
-    if not yes:
-        confirm(f"Forget {plural(len(found), 'memory')} of this import?")
-    forget_found(bank, found)
+    forget_found(bank, found, yes=yes)
 
 
 def _places(plan: Plan) -> dict[str, list[dict[str, object]]]:

@@ -119,7 +119,7 @@ def show(ids: Sequence[str], json: bool) -> None:
       aiaml show 1b2c --json
     """
     with opened() as bank:
-        found = [row for memory_id in ids for row in found_by(bank, memory_id)]
+        found = found_by(bank, ids)
         if json:
             echo_json([fields(memory, name) for name, memory in found])
         else:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from aiaml_server.cli.context import found_by, opened, settings
+from aiaml_server.cli.context import found_by, opened, quoted, settings
 from aiaml_server.errors import AiamlError
 from aiaml_server.format.filters import Filter
 from aiaml_server.index import index_file
@@ -145,8 +145,8 @@ def _fields(setting: Settings, found: Status) -> dict[str, Any]:
 
 def _client_fields(activity: Activity) -> dict[str, Any]:
     times = {"asked": activity.asked, "stored": activity.stored}
-    texts = {what: format_timestamp(time, "seconds") for what, time in times.items() if time}
-    return {**activity._asdict(), "asked": None, "stored": None, **texts}
+    texts = {what: time and format_timestamp(time, "seconds") for what, time in times.items()}
+    return {**activity._asdict(), **texts}
 
 
 # --- sync -----------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ def sync(on_deleted: str, address: str | None, ids: tuple[str, ...]) -> int:
         _set_up(setting, address)
     if ids:
         with opened() as bank:
-            release_secret(bank.base, [name for each in ids for name, _ in found_by(bank, each)])
+            release_secret(bank.base, [name for name, _ in found_by(bank, ids)])
     logging.getLogger("aiaml_server.sync").setLevel(logging.ERROR)
     start = format_timestamp(now_micros(), "seconds")
     with _reporting("syncing"):
@@ -224,7 +224,7 @@ def _set_up(setting: Settings, address: str) -> None:
         raise
     notify(f"Connected; the remote has {plural(number, 'memory')}.")
     if before:
-        notify(f"Undo: aiaml sync --setup {hide_password(before)}")
+        notify(f"Undo: aiaml sync --setup {quoted([hide_password(before)])}")
 
 
 @contextmanager
@@ -234,7 +234,7 @@ def _reporting(doing: str) -> Iterator[None]:
     try:
         yield
     except AiamlError as error:
-        raise Exit(_failure(problem_of(error)), EXIT_FAILED) from error
+        raise Exit(_failure(problem_of(error))) from error
     finally:
         show_status()
 

@@ -45,7 +45,7 @@ _NO_TOPIC = (
 
 
 @click.command("remember")
-@click.argument("content", required=False)
+@click.argument("words", metavar="[CONTENT]", nargs=-1)
 @click.option(
     "--topic",
     "-t",
@@ -63,7 +63,7 @@ _NO_TOPIC = (
 @click.option(
     "--agent", "-a", metavar="NAME", default="human", help="Who says so; human by default."
 )
-def remember(content: str | None, topics: Sequence[str], user: str | None, agent: str) -> None:
+def remember(words: Sequence[str], topics: Sequence[str], user: str | None, agent: str) -> None:
     """Store a memory.
 
     Without CONTENT, or if it is `-`, the text is read from standard input. On a terminal your
@@ -75,17 +75,20 @@ def remember(content: str | None, topics: Sequence[str], user: str | None, agent
       aiaml remember "Max is allergic to chicken." -t dog -t health
       aiaml remember -t recipe < bread.md
     """
+    content = " ".join(words)
+    if len(words) > 1:
+        raise Exit(f'put the text in quotes: aiaml remember "{content}"', EXIT_USAGE)
     with opened() as bank:
         about = user or usual_user(memory for _, memory in islice(bank.newest(), _NEWEST))
 
         def store(text: str) -> Memory:
-            words = topics or _rarest_words(bank, text)
-            return bank.add(Memory.new(agent, about, words, text))
+            named = topics or _rarest_words(bank, text)
+            return bank.add(Memory.new(agent, about, named, text))
 
-        if content is None and sys.stdin.isatty():
+        if not words and sys.stdin.isatty():
             memory = _edit_text("", store)
         else:
-            memory = store(_read_input() if content is None or content == "-" else content)
+            memory = store(content if words and content != "-" else _read_input())
         echo(f"Stored {memory.id} about {memory.user}. Topics: {', '.join(memory.topics)}.")
         echo(f"Undo: aiaml forget {memory.id}")
 
@@ -123,7 +126,7 @@ def edit(memory_id: str) -> None:
       EDITOR=nano aiaml edit 1b2c
     """
     with opened() as bank:
-        name, memory = found_by(bank, memory_id)[0]
+        name, memory = found_by(bank, [memory_id])[0]
         before = bank.text(name)
         is_saved = _edit_text(before, lambda after: bank.edit(name, before, after))
     echo(f"Changed {memory.id}.")
