@@ -139,8 +139,7 @@ def _forget_everywhere(ids: Sequence[str], *, yes: bool, dry_run: bool) -> None:
         if not plan.versions:
             raise Exit(f"no memory {', '.join(ids)} is in the history")
         takes = f"{plural(plan.versions, 'version')} in {plural(len(plan.paths), 'file')}"
-        if dry_run or not yes:
-            echo(wrap(f"{takes} will be removed from the history on all computers. {_BEYOND}"))
+        echo(wrap(f"{takes} will be removed from the history on all computers. {_BEYOND}"))
         if dry_run:
             return
         if not yes:

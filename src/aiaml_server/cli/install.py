@@ -274,8 +274,10 @@ def _variables(
 
 def _entry_variables(client: Client, machine: Machine) -> Mapping[str, str]:
     """Return the variables of the client's present entry."""
-    entries = clients.connections(machine, [client])
-    return next((entry.variables for entry in entries if entry.name == ENTRY), {})
+    for entry in clients.connections(machine, [client]):
+        if entry.name == ENTRY:
+            return entry.variables
+    return {}
 
 
 def _entry(

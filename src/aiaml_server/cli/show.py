@@ -188,8 +188,11 @@ def search(words: Sequence[str], limit: int, as_agent: bool, json: bool, **optio
 
 
 def _hit_fields(hit: Hit, memory: Memory) -> dict[str, Any]:
-    found = {**fields(memory, hit.file_name), "relevance_score": hit.relevance_score}
-    return {**found, "matching_keywords": list(hit.matching_keywords)}
+    return {
+        **fields(memory, hit.file_name),
+        "relevance_score": hit.relevance_score,
+        "matching_keywords": list(hit.matching_keywords),
+    }
 
 
 def _hit_lines(memory: Memory, pattern: re.Pattern[str]) -> Iterator[str]:
