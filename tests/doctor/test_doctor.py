@@ -141,20 +141,16 @@ def test_a_wrong_index_is_deleted_by_fix(base: Path, monkeypatch: pytest.MonkeyP
     assert path.is_file()
 
 
-def test_fix_makes_private_and_removes_what_a_killed_writer_left(
+def test_fix_makes_private(
     base: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It says first what it will do; memories stay."""
-    stale = base / "files" / f".aiaml-{'0' * 16}.tmp"
-    stale.write_text("x")
-    os.utime(stale, (1, 1))
     memories = sorted(path.name for path in (base / "files").glob("*.md"))
     monkeypatch.setenv("AIAML_MEMORY_DIR", str(base))
     monkeypatch.setenv("AIAML_ENABLE_SYNC", "false")
     base.chmod(0o755)
     main(["doctor", "files", "access", "--fix", "--yes"])
     assert "This will:" in capsys.readouterr().err
-    assert not stale.exists()
     assert sorted(path.name for path in (base / "files").glob("*.md")) == memories
     if sys.platform != "win32":
         assert base.stat().st_mode & 0o077 == 0
@@ -162,7 +158,7 @@ def test_fix_makes_private_and_removes_what_a_killed_writer_left(
 
 def test_a_check_that_crashes_is_one_finding(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The others still run."""
-    monkeypatch.setattr("aiaml_server.doctor.directory._try_writing", lambda _: 1 / 0)
+    monkeypatch.setattr("aiaml_server.doctor.memories.replace_atomic", lambda *_: 1 / 0)
     findings = check(base, "disk", "files")
     assert [finding.level for finding in findings] == ["error", "ok"]
     assert "ZeroDivisionError" in findings[0].found
@@ -235,6 +231,17 @@ def test_a_remote_that_answers_and_one_that_is_missing(base: Path, tmp_path: Pat
     findings = list(run_checks(["remote"], own, offline=True))
     assert findings[0].level == "warning"
     assert "elderberry" not in repr(findings)
+
+
+def test_a_remote_has_no_memory_that_is_not_committed(base: Path, tmp_path: Path) -> None:
+    """Nothing else is said where one is held back."""
+    remote = bare(tmp_path / "remote")
+    environ = {"AIAML_ENABLE_SYNC": "true", "AIAML_GITHUB_REMOTE": str(remote)}
+    plant("20260101_000000_0a1b2c3d.md", memory_text(f"key {TOKEN}"))(base)
+    call({**os.environ, "AIAML_MEMORY_DIR": str(base), **environ}, "sync")
+    (finding,) = check(base, "remote", **environ)
+    assert finding.found == "it answers and has every memory that is committed"
+    assert "1 change not committed" in [each.found for each in check(base, "sync", **environ)]
 
 
 def test_what_is_printed_holds_no_memory(base: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,38 +3,36 @@
 A check is a function that yields findings. It leaves nothing changed.
 
     context       the environment and directory that all checks read
-    installation  the program, its settings, its toolsets
-    directory     the memory directory and its disk
-    memories      the files and the index
+    installation  the program, its settings and toolsets, the clients, a server as they start it
+    memories      the memory directory, its disk, the files and the index
     syncing       git and the remote
-    clients       the configuration of clients, and a server as they start it
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from pkgutil import resolve_name
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from aiaml_server.doctor import installation, memories, syncing
 from aiaml_server.doctor.context import Context, guarded
 from aiaml_server.terminal import show_status
 from aiaml_server.toolset import Finding
 
-CHECKS = {
-    "version": "installation:version",
-    "settings": "installation:settings",
-    "toolsets": "installation:served_toolsets",
-    "directory": "directory:location",
-    "disk": "directory:writing",
-    "access": "directory:permissions",
-    "files": "memories:files",
-    "replaced": "memories:replaced",
-    "index": "memories:index",
-    "sync": "syncing:status",
-    "remote": "syncing:remote",
-    "clients": "clients:connections",
-    "server": "clients:server",
+CHECKS: dict[str, Callable[[Context], Iterator[Finding]]] = {
+    "version": installation.version,
+    "settings": installation.settings,
+    "toolsets": installation.served_toolsets,
+    "directory": memories.location,
+    "disk": memories.disk,
+    "access": memories.permissions,
+    "files": memories.files,
+    "replaced": memories.replaced,
+    "index": memories.index,
+    "sync": syncing.status,
+    "remote": syncing.remote,
+    "clients": installation.connections,
+    "server": installation.server,
 }
-"""The checks in their order: the module in this package and the function in it."""
+"""The checks in their order."""
 
 
 def run_checks(
@@ -50,5 +48,4 @@ def run_checks(
     context = Context(environ, offline)
     for name in names:
         show_status(f"{name} …")
-        check = resolve_name(f"{__name__}.{CHECKS[name]}")
-        yield from guarded(name, check, context)
+        yield from guarded(name, CHECKS[name], context)

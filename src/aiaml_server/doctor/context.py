@@ -10,12 +10,11 @@ from typing import TypeVar
 
 from aiaml_server.errors import AiamlError, InvalidSetting, MalformedFile
 from aiaml_server.format.memory import Memory
-from aiaml_server.settings import Settings
+from aiaml_server.settings import MEMORY_DIR, SETTINGS, Settings
 from aiaml_server.storage.store import Store
 from aiaml_server.terminal import progress
-from aiaml_server.toolset import Finding
+from aiaml_server.toolset import Finding, Fix
 
-PREFIX = "AIAML_"
 REPORT = "please report this, with what `aiaml doctor --json` prints"
 Subject = TypeVar("Subject")
 
@@ -37,18 +36,15 @@ class Context:
     settings: Settings | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        """Leave out the settings that cannot be used one by one, so that all are named."""
-        usable = {key: value for key, value in self.environ.items() if key.startswith(PREFIX)}
-        while self.settings is None:
+        """Read each setting, so that all that cannot be used are named."""
+        for setting in SETTINGS:
             try:
-                self.settings = Settings.from_environ(usable)
+                setting.value(self.environ)
             except InvalidSetting as error:
-                self.wrong[error.variable] = error
-                if error.variable not in usable:  # the default cannot be used either
-                    break
-                del usable[error.variable]
-        if "AIAML_MEMORY_DIR" in self.wrong:
-            self.settings = None
+                self.wrong[setting.name] = error
+        usable = {name: value for name, value in self.environ.items() if name not in self.wrong}
+        if MEMORY_DIR not in self.wrong:
+            self.settings = Settings.from_environ(usable)
 
     @property
     def base(self) -> Path | None:
@@ -71,6 +67,11 @@ class Context:
             except FileNotFoundError:
                 continue
         return found
+
+
+def warning(check: str, found: str, remedy: str, fix: Fix | None = None) -> Finding:
+    """Return the finding that something is wrong, though the program works."""
+    return Finding(check, "warning", found, remedy, fix)
 
 
 def guarded(

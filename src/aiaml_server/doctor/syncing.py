@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from aiaml_server.doctor.context import Context
+from aiaml_server.doctor.context import Context, warning
 from aiaml_server.errors import AiamlError
 from aiaml_server.sync.cycle import current_status
 from aiaml_server.sync.remote import remote_in_use, try_remote
@@ -30,26 +30,20 @@ def status(context: Context) -> Iterator[Finding]:
         since = f"failing since {found.failing_since}: " if found.failing_since else ""
         yield Finding("sync", level, since + found.problem.sentence, found.problem.remedy)
     for name, why in found.needs_attention.items():
-        yield Finding(
-            "sync", "warning", f"files/{name} is not committed: {why.sentence}", why.remedy
-        )
+        yield warning("sync", f"files/{name} is not committed: {why.sentence}", why.remedy)
     for name, copy in found.conflicts:
         sentence = f"two computers edited one memory; both versions are kept, as {name} and {copy}"
-        yield Finding("sync", "warning", sentence, "edit one of them and forget the other")
+        yield warning("sync", sentence, "edit one of them and forget the other")
     if found.deletions_waiting:
         sentence = f"{plural(found.deletions_waiting, 'deletion')} waiting for confirmation"
-        yield Finding("sync", "warning", sentence, "run `aiaml sync` with --forget or --bring-back")
+        yield warning("sync", sentence, "run `aiaml sync` with --forget or --bring-back")
     if found.placeholders:
         sentence = f"{plural(len(found.placeholders), 'memory')} replaced by cloud placeholders"
-        yield Finding("sync", "warning", sentence, "have the cloud program keep files locally")
+        yield warning("sync", sentence, "have the cloud program keep files locally")
     if found.uncommitted:
         sentence = f"{plural(found.uncommitted, 'change')} not committed"
-        yield Finding(
-            "sync",
-            "warning",
-            sentence,
-            "a running server commits what it can; so does `aiaml sync`",
-        )
+        remedy = "a running server commits what it can; so does `aiaml sync`"
+        yield warning("sync", sentence, remedy)
     elif not found.problem:
         yield Finding("sync", "ok", "all memories are committed")
 
@@ -59,13 +53,12 @@ def remote(context: Context) -> Iterator[Finding]:
     settings = context.settings
     if "AIAML_GITHUB_REMOTE" in context.wrong or not settings or not settings.sync:
         return
-    address = remote_in_use(settings)
-    if not address:
+    if not remote_in_use(settings):
         yield Finding("remote", "ok", "none set: memories are on this computer only", _COPY)
         return
     if re.match(r"\w+://[^/@:]*:[^/@]+@", settings.remote):
         sentence = "AIAML_GITHUB_REMOTE, so your client's configuration, holds a password"
-        yield Finding("remote", "warning", sentence, "use an SSH key or a credential helper")
+        yield warning("remote", sentence, "use an SSH key or a credential helper")
     if context.offline:
         yield Finding("remote", "ok", "not contacted (--offline)")
         return
@@ -77,12 +70,10 @@ def remote(context: Context) -> Iterator[Finding]:
             yield Finding("remote", "error", problem.sentence, problem.remedy)
         return
     unsent = current_status(settings).unsent
-    if is_empty or unsent:
-        sentence = "it answers, but has no memories"
-        if unsent:
-            sentence = f"it lacks {plural(unsent, 'memory')}"
-        yield Finding(
-            "remote", "warning", sentence, "a running server sends them; so does `aiaml sync`"
-        )
+    remedy = "a running server sends them; so does `aiaml sync`"
+    if unsent:
+        yield warning("remote", f"it lacks {plural(unsent, 'memory')}", remedy)
+    elif is_empty:
+        yield warning("remote", "it answers, but has no memories", remedy)
     else:
-        yield Finding("remote", "ok", "it answers and has every memory")
+        yield Finding("remote", "ok", "it answers and has every memory that is committed")
