@@ -248,10 +248,9 @@ def test_backups_are_made_daily_and_restored(tmp_path: Path) -> None:
         "db-2020-01-03", "db-2020-01-02"
     ]  # fmt: skip
     store.store("coffee")
-    assert backup.restore(database).name == today.name
+    assert backup.restore(database)[0].name == today.name
     assert [memory.content for memory in store.iterate()] == ["tea"]
     assert store.search("tea").by_meaning
-    assert database.path.with_name("db-replaced").exists()
     store.store("cocoa")
     backup.make_backup(database, again=True)
     backup.restore(database)
@@ -261,6 +260,32 @@ def test_backups_are_made_daily_and_restored(tmp_path: Path) -> None:
         backup.restore(database)
     assert store.store("still here").created
     store.close()
+
+
+def test_each_restore_keeps_what_it_replaces(tmp_path: Path) -> None:
+    """With the journal of a write that was interrupted; without a database nothing is kept."""
+    store = MemoryStore(tmp_path, None, None, SMALL)
+    database = store.databases["global"]
+    store.store("tea")
+    backup.make_backup(database)
+    kept = []
+    for number in range(2):
+        store.store(f"coffee {number}")
+        store.close()
+        (tmp_path / "db-journal").write_bytes(b"journal %d" % number)
+        kept.append((backup.restore(database)[1], (tmp_path / "db-journal").exists()))
+        assert [memory.content for memory in store.iterate()] == ["tea"]
+    store.close()
+    for number, (path, has_journal) in enumerate(kept):
+        assert not has_journal
+        journal = path.with_name(f"{path.name}-journal")
+        assert journal.read_bytes() == b"journal %d" % number
+        journal.unlink()
+        with closing(sqlite3.connect(path)) as sql:
+            found = {content for (content,) in sql.execute("SELECT content FROM memories")}
+        assert found == {"tea", f"coffee {number}"}
+    database.path.unlink()
+    assert not backup.restore(database)[1].exists()
 
 
 def test_restore_that_fails_changes_nothing(

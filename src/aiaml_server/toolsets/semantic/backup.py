@@ -14,7 +14,7 @@ from aiaml_server.toolsets.semantic.errors import NotFound
 
 MAX_BACKUPS = 3
 MAX_AUTOMATIC_BYTES = 256 * 1024 * 1024  # of a database that a server copies by itself
-_REPLACED = "db-replaced"
+_REPLACED = "db-replaced-"  # and a number
 _UNFINISHED = "db-unfinished"
 _PATTERN = "db-[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
 
@@ -49,7 +49,7 @@ def replace_all(database: Database) -> None:
     backups = list_backups(database)
     directory = database.path.parent
     copies = [
-        directory / _REPLACED,
+        *directory.glob(f"{_REPLACED}*"),
         directory / _UNFINISHED,
         directory / paths.BACKUPS / _UNFINISHED,
     ]
@@ -60,10 +60,14 @@ def replace_all(database: Database) -> None:
         make_backup(database)
 
 
-def restore(database: Database) -> Path:
-    """Put the newest backup in the place of a database; return the backup.
+def restore(database: Database) -> tuple[Path, Path]:
+    """Put the newest backup in the place of a database.
 
-    The copy is complete before the database is touched, which is then renamed to `db-replaced`.
+    The copy is complete before the database is touched. It is then renamed together with the
+    journal of a write that a crash interrupted, and replaces nothing that was set aside before.
+
+    Returns:
+        The backup, and the new path of the replaced database.
 
     Raises:
         NotFound: there is no such backup.
@@ -77,11 +81,21 @@ def restore(database: Database) -> Path:
     with translated_errors(database.path), closing(Database(backups[0], database.scope)) as backup:
         backup.check()
         copy = _copy(backup, database.path.parent)
-        if database.exists:
-            rename_over(database.path, database.path.with_name(_REPLACED))
-        remove_own(database.path.with_name(f"{database.path.name}-journal"))
+        replaced = _unused_path(database.path.parent)
+        for suffix in ("", "-journal"):
+            source = database.path.with_name(f"{paths.DATABASE}{suffix}")
+            if os.path.lexists(source):
+                rename_over(source, replaced.with_name(f"{replaced.name}{suffix}"))
         rename_over(copy, database.path)
-    return backups[0]
+    return backups[0], replaced
+
+
+def _unused_path(directory: Path) -> Path:
+    """Return a path for a replaced database at which there is nothing."""
+    number = 1
+    while list(directory.glob(f"{_REPLACED}{number}*")):
+        number += 1
+    return directory / f"{_REPLACED}{number}"
 
 
 def _copy(database: Database, directory: Path) -> Path:

@@ -413,4 +413,7 @@ def restore(scope: str, yes: bool) -> None:
         database = store.database(scope)
         if not yes:
             confirm(f"Put a backup in the place of {database.path}?")
-        echo(f"restored from {backup.restore(database)}")
+        source, replaced = backup.restore(database)
+        echo(f"restored from {source}")
+        if replaced.exists():
+            echo(f"what was there is kept as {replaced}")
