@@ -18,6 +18,7 @@ from aiaml_server.toolsets.semantic import backup, errors, paths
 from aiaml_server.toolsets.semantic.config import Config, Embedding
 from aiaml_server.toolsets.semantic.models import Filters, NewMemory
 from aiaml_server.toolsets.semantic.store import MemoryStore
+from loop_disk import memory_disk
 from semantic_model import WIDTH, Ready, Toy
 
 SMALL = Config(embedding=Embedding(dimension=WIDTH))
@@ -187,6 +188,25 @@ def test_locked_database_is_tried_three_times(
         assert len(store.search("tea", count_use=True).hits) == 1
     store.store("coffee")
     store.close()
+
+
+def test_read_only_databases_are_read(tmp_path: Path) -> None:
+    """Writing is an error that says so, and works as soon as it is possible."""
+    with memory_disk(tmp_path / "disk", "size=4m") as place:
+        store = project_store(place)
+        store.store("tea")
+        for number in range(2):
+            store.close()
+            subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
+            result = store.search("tea", count_use=True)
+            assert result.by_meaning and len(result.hits) == number + 1 and not result.warnings
+            assert store.list_memories().total == number + 1 and not store.duplicates()[1]
+            with pytest.raises(errors.DiskError, match="Read-only file system"):
+                store.store("coffee")
+            assert store.get("project:1").content == "tea"
+            subprocess.run(["mount", "-o", "remount,rw", str(place)], check=True)
+            store.store(f"tea {number}")
+        store.close()
 
 
 def test_deleted_database_is_created_again(tmp_path: Path) -> None:

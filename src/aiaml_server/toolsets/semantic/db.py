@@ -239,9 +239,14 @@ class Database:
     # --- opening ----------------------------------------------------------------------------------
 
     def _open(self, *, create: bool) -> apsw.Connection:
-        """Return the connection; a file that was replaced or deleted is opened again."""
-        if self._connection is not None and self._file_id == _file_id(self.path):
-            return self._connection
+        """Return the connection.
+
+        A file that was replaced or deleted is opened again, and to write one that was read-only.
+        """
+        sql = self._connection
+        is_current = self._file_id == _file_id(self.path)
+        if sql is not None and is_current and not (create and sql.readonly("main")):
+            return sql
         self.close()
         if self.exists and not self.is_trusted:
             raise UntrustedDatabase(
@@ -260,7 +265,8 @@ class Database:
     def _connect(self, *, create: bool) -> Any:
         apsw = _import_apsw()
         check_own(self.path.parent, directory=True)
-        os.close(open_own(self.path, os.O_RDWR | (os.O_CREAT if create else 0)))
+        os.close(open_own(self.path, os.O_RDWR | os.O_CREAT if create else os.O_RDONLY))
+        # SQLite opens it only for reading where the system allows no more.
         sql = apsw.Connection(os.path.realpath(self.path), flags=apsw.SQLITE_OPEN_READWRITE)
         try:
             self._prepare(sql)

@@ -243,13 +243,14 @@ class SemanticTools:
         """
         if stopping.wait(START_SECONDS):
             return
-        with suppress(AiamlError, OSError):  # the first call reports it
+        with suppress(AiamlError):  # the first call reports it
             store = self._open()
             if self._loader and self._loader.state().status == "loading":
                 store.worker.embed_later(store.outdated())
             for database in store.databases.values():
-                if database.exists and database.path.stat().st_size <= backup.MAX_AUTOMATIC_BYTES:
-                    backup.make_backup(database)
+                with suppress(AiamlError, OSError):  # it may be read-only
+                    if database.path.stat().st_size <= backup.MAX_AUTOMATIC_BYTES:
+                        backup.make_backup(database)
 
     def logged(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Return a call whose failures are logged, and whose empty values are left out."""
