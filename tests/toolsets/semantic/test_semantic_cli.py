@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -147,6 +148,19 @@ def test_memory_directory_without_a_database_needs_no_yes(shop: Path) -> None:
     (shop / ".memory").mkdir(mode=0o700)
     run("add", "tea")
     assert "project:1" in run("search", "tea")
+
+
+def test_nothing_is_created_or_trusted_without_apsw(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a directory, nor an id in one that came with a clone."""
+    monkeypatch.setitem(sys.modules, "apsw", None)
+    assert "pip install" in run("init", code=1)
+    assert list(shop.iterdir()) == []
+    (shop / ".memory").mkdir(mode=0o700)
+    for words in (("init",), ("add", "tea")):
+        assert "pip install" in run(*words, code=1)
+    assert list((shop / ".memory").iterdir()) == []
 
 
 def findings() -> list[Finding]:

@@ -49,14 +49,15 @@ MAX_SHOWN = 20  # memories of an import
 
 
 @contextmanager
-def opened(*, with_model: bool = False) -> Iterator[MemoryStore]:
+def opened(project: str = "", *, with_model: bool = False) -> Iterator[MemoryStore]:
     """Open the memories for the working directory; turn errors into exit codes.
 
     Args:
+        project: another project's directory than the setting or a `.memory` names.
         with_model: whether a model that is on this machine is loaded.
     """
     try:
-        with closing(MemoryStore.at(project=os.environ.get(PROJECT, ""))) as store:
+        with closing(MemoryStore.at(project=project or os.environ.get(PROJECT, ""))) as store:
             store.check_secrets = CHECK_SECRETS.value(os.environ)
             if with_model:
                 settings = replace(store.config.embedding, download=False)
@@ -102,13 +103,8 @@ def init() -> None:
       cd ~/shop; memory-server init
     """
     here = Path.cwd()
-    if (
-        PROJECT not in os.environ
-        and not here.samefile(Path.home())
-        and not paths.find_project(here)
-    ):
-        paths.make_memory_directory(here / paths.DIRECTORY, ignored_by_git=True)
-    with opened() as store:
+    is_named = PROJECT in os.environ or here.samefile(Path.home()) or paths.find_project(here)
+    with opened("" if is_named else os.fspath(here)) as store:
         for database in store.databases.values():
             with database.writing():
                 echo(f"{database.scope:8}  {database.path}")

@@ -248,6 +248,7 @@ class Database:
         if sql is not None and is_current and not (create and sql.readonly("main")):
             return sql
         self.close()
+        _import_apsw()  # without it, nothing is created and trusted below
         if self.exists and not self.is_trusted:
             raise UntrustedDatabase(
                 f"{self.path} was not created by you on this machine, and is not opened;"
