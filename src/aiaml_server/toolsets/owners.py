@@ -43,7 +43,9 @@ def foreign_owner(top: Path, names: Iterable[str], environ: Mapping[str, str] = 
 
 
 def leaves_directory(name: str) -> str:
-    """Return a sentence if a path below the working directory leads out of it through a link."""
+    """Return a sentence if a relative path leads out of the working directory, also by a link."""
+    if os.pardir in Path(name).parts:
+        return f"{name} must not contain {os.pardir}: give the file's absolute path"
     plain = os.path.normpath(os.path.join(os.path.realpath(os.curdir), name))  # noqa: PTH118
     real = os.path.realpath(plain)
     if os.path.normcase(real) == os.path.normcase(plain) and not os.path.islink(plain):  # noqa: PTH114

@@ -28,7 +28,7 @@ def _parse_file(name: str, value: str) -> Path:
                 "set it to an absolute path, or start the server elsewhere",
             )
         directory = (Path.cwd() / path).parent
-        reason = foreign_owner(directory, (path.name,)) or leaves_directory(str(path))
+        reason = leaves_directory(str(path)) or foreign_owner(directory, (path.name,))
         if reason:
             raise InvalidSetting(name, f"is {value!r}: {reason}")
     return Path(os.path.realpath(path))
