@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from aiaml_server.errors import Busy, DiskError, MalformedFile
 from aiaml_server.files import hold_lock, make_directory, read_regular, replace_atomic
 from aiaml_server.toolsets.compartments.entry import Entry
+from aiaml_server.toolsets.compartments.settings import FILE
 from aiaml_server.toolsets.failures import disk_error
 
 log = logging.getLogger(__name__)
@@ -148,11 +149,17 @@ class MemoryFile:
             raise DiskError(f"{self.path}: {error}") from error
         except (ValueError, RecursionError) as error:
             if data and not data.startswith(_BEGINNING):
-                raise DiskError(f"{self.path} was written by another program") from error
+                raise self._foreign() from error
             raise ValueError(str(error)) from error
         if not isinstance(value, dict) or "format" not in value:
-            raise DiskError(f"{self.path} was written by another program")
+            raise self._foreign()
         return value
+
+    def _foreign(self) -> DiskError:
+        return DiskError(
+            f"{self.path} is not a file of compartments, or its beginning is damaged; it is left as"
+            f" it is. Move it away, put a copy in its place, or name another file in {FILE.name}"
+        )
 
     def _set_aside_if_damaged(self) -> None:
         """Rename a damaged file, so that a new one can be begun and nothing is lost."""
