@@ -273,6 +273,8 @@ def test_a_damaged_file_is_kept_under_another_name(data: bytes, path: Path) -> N
     [
         b"alias ls='ls -l'\n",
         b"[1, 2]",
+        b' {"format": 1, "sessions": {"default"',
+        b'\0"format": 1, "sessions": {}}',
         b'{"other": true}',
         b'{"format": 2}',
         b'{"format": 1, "sessions": {"default": {"plan": [{"id": "a", "content": 1}]}}}',
@@ -280,14 +282,19 @@ def test_a_damaged_file_is_kept_under_another_name(data: bytes, path: Path) -> N
     ],
 )
 def test_a_file_that_is_not_ours_is_left_alone(data: bytes, path: Path) -> None:
-    """Another program's, of a later version, or with a wrong entry: an error, and no change."""
+    """Another program's, of a later version, or with a wrong entry: an error, and no change.
+
+    So is one that is damaged at its beginning, which may be another program's.
+    """
     path.write_bytes(data)
+    remedies = "(name another file in AIAML_COMPARTMENTS_FILE|correct it|use a later version)"
     with Compartments(path) as memory:
         for call in (lambda: memory.get("session"), lambda: memory.save("session", "x")):
-            with pytest.raises(DiskError):
+            with pytest.raises(DiskError, match=rf"memory\.json .*{remedies}"):
                 call()
         memory.save("run", "the run memory still works")
     assert path.read_bytes() == data
+    assert list(path.parent.glob("memory.json*")) == [path]
 
 
 def test_reading_looks_at_the_stamp_only(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -443,6 +450,21 @@ def test_a_disk_that_refuses_changes_nothing(path: Path, monkeypatch: pytest.Mon
         assert memory.get("session").total == 2
 
 
+def test_what_cannot_be_written_can_be_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that only reads ends without an error where accesses cannot be counted."""
+    with Compartments(path) as memory:
+        memory.save("session", "x")
+
+    def refuse(*_: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(file_module, "hold_lock", refuse)
+    with Compartments(path) as memory:
+        assert memory.get("session").total == 1
+        with pytest.raises(DiskError, match="read-only file system"):
+            memory.save("session", "y")
+
+
 def test_a_lock_that_stays_held_is_an_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Busy, and nothing is written."""
     monkeypatch.setattr(file_module, "LOCK_SECONDS", 0.0)
@@ -467,6 +489,21 @@ def test_a_planted_link_is_not_followed(tmp_path: Path, monkeypatch: pytest.Monk
     with Compartments(tmp_path / "work" / ".aiaml-compartments.json") as memory:
         memory.save("session", "x")
     assert (tmp_path / "elsewhere.json").exists()
+
+
+def test_a_relative_path_stays_below_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has no `..`, which a link before it would change; an absolute path may have some."""
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    manifest = toolsets.manifest("compartments")
+    for name in ("../x.json", "below/../x.json"):
+        with pytest.raises(InvalidInput, match="absolute path"):
+            Compartments(name)
+        with pytest.raises(AiamlError, match=r"AIAML_COMPARTMENTS_FILE.*absolute path"):
+            manifest.read_settings({"AIAML_COMPARTMENTS_FILE": name})
+    assert manifest.read_settings({"AIAML_COMPARTMENTS_FILE": f"{tmp_path}/work/../x.json"})
 
 
 # --- settings, tools and commands -----------------------------------------------------------------

@@ -6,11 +6,11 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from aiaml_server.errors import InvalidInput, NotFound, ToolError
+from aiaml_server.errors import DiskError, InvalidInput, NotFound, ToolError
 from aiaml_server.timestamps import format_timestamp, now_micros
 from aiaml_server.toolsets.compartments.entry import (
     Entry,
@@ -132,7 +132,7 @@ class Compartments:
         with self._lock:
             self._run = None
             if self._access_counts:
-                with self._file.change() as sessions:
+                with suppress(DiskError), self._file.change() as sessions:  # it may be read-only
                     self._count_accesses(sessions)
 
     def notices(self) -> list[str]:
