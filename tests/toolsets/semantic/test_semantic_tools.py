@@ -193,7 +193,9 @@ async def test_wrong_arguments_name_the_field(built: Toolset) -> None:
             ("list_memories", {"ids": ["seven"]}, "ids"),
             ("deduplicate_memories", {"similarity_threshold": 2}, "similarity_threshold"),
             ("import_markdown_memories", {"file_paths": ["/etc/passwd"]}, "file_paths"),
-            ("update_memory", {"memory_id": "project:1"}, "memory_id"),
+            ("update_memory", {"memory_id": "project:1"}, "updated_content"),
+            ("update_memory", {"memory_id": "project:1", "updated_content": ""}, "updated_content"),
+            ("update_memory", {"memory_id": "x", "updated_content": " \n"}, "updated_content"),
         ):
             result = await client.call_tool(name, arguments)
             assert isinstance(result, CallToolResult)

@@ -220,21 +220,21 @@ class NewMemory(NamedTuple):
         )
 
 
-def check_content(content: str) -> str:
-    """Return the text unchanged.
+def check_content(content: str, field: str = "content") -> str:
+    """Return the text unchanged; an error names the field.
 
     Raises:
         InvalidInput: it is empty, too long, or not valid Unicode.
     """
     if not any(each.isprintable() and each != " " for each in content):
-        raise InvalidInput("content: must have a visible character")
+        raise InvalidInput(f"{field}: must have a visible character")
     if len(content) > MAX_CONTENT:
         raise InvalidInput(
-            f"content: has {len(content):,} characters; the limit is {MAX_CONTENT:,}",
+            f"{field}: has {len(content):,} characters; the limit is {MAX_CONTENT:,}",
             "Store small pieces, one fact each.",
         )
     if re.search("[\0\ud800-\udfff]", content):
-        raise InvalidInput("content: holds U+0000 or half a surrogate pair")
+        raise InvalidInput(f"{field}: holds U+0000 or half a surrogate pair")
     return content
 
 

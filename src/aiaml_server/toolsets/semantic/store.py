@@ -230,8 +230,8 @@ class MemoryStore(MemoryReader):
         contexts = [models.check_line("context", context, models.MAX_CONTEXT)] if context else []
         if not values and not used:
             raise InvalidInput(
-                "memory_id: nothing is given to change",
-                "Give updated_content, tags, priority, category or source, or used=true.",
+                "updated_content: nothing is given to change",
+                "Give a text, or tags, priority, category or source, or used=true.",
             )
         content = values.get("content")
         is_new_text = content not in (None, self.get(memory_id).content)

@@ -377,6 +377,8 @@ class SemanticTools:
         context: Text = None,
     ) -> Any:
         """Change a memory."""
+        if updated_content is not None:
+            models.check_content(updated_content, "updated_content")
         result = self._open().update(
             memory_id,
             content=updated_content,
