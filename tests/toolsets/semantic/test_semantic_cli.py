@@ -84,7 +84,8 @@ def test_import_export_backup_restore(shop: Path) -> None:
 
     assert "missing.md: no such file or directory" in run("import", "missing.md", code=1)
 
-    assert "db-" in run("backup")
+    listed = run("backup").splitlines()
+    assert [line.rpartition("  ")[2] for line in listed] == ["2 memories", "0 memories"]
     run("export", "all.jsonl")
     assert len((shop / "all.jsonl").read_text(encoding="utf-8").splitlines()) == 2
     run("forget", "project:1", "project:2", "--yes")

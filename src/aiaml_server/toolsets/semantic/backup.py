@@ -24,6 +24,16 @@ def list_backups(database: Database) -> list[Path]:
     return sorted((database.path.parent / paths.BACKUPS).glob(_PATTERN), reverse=True)
 
 
+def count_memories(backup: Path) -> int:
+    """Return how many memories a backup holds.
+
+    Raises:
+        CorruptDatabase: it is damaged.
+    """
+    with closing(Database(backup, "backup")) as database:
+        return int(database.fetch("SELECT count(*) FROM memories")[0][0])
+
+
 def make_backup(database: Database, *, again: bool = False) -> None:
     """Copy a database, unless nothing was changed since the last copy.
 

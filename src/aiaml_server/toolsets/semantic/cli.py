@@ -392,7 +392,8 @@ def backup_() -> None:
             database.check()
             backup.make_backup(database, again=True)
             for path in backup.list_backups(database):
-                echo(f"{database.scope:8}  {path}")
+                count = plural(backup.count_memories(path), "memory")
+                echo(f"{database.scope:8}  {path}  {count}")
 
 
 @semantic.command("restore")
