@@ -199,3 +199,23 @@ def test_each_line_of_json_is_read_alone(store: MemoryStore, tmp_path: Path) -> 
     assert [each.memory.content for each in preview.candidates] == [text, "last"]
     assert [name.rpartition(":")[2] for name, _ in preview.skipped] == ["3", "4", "5", "6"]
     assert all("not a JSON object" in reason for _, reason in preview.skipped)
+
+
+def test_wrong_value_in_a_line_of_json_is_named(store: MemoryStore, tmp_path: Path) -> None:
+    """With its line and what would be right; the other lines are imported."""
+    path = tmp_path / "memories.jsonl"
+    wrong = {
+        "priority: must be one of CORE, HIGH, NORMAL, LOW": {"priority": "urgent"},
+        "source: must be one of manual, auto_decision": {"source": "mail"},
+        "priority: must be text": {"priority": 5},
+        "source: must be text": {"source": ["mail"]},
+        "category: must be one line": {"category": "a\nb"},
+    }
+    lines = [{"content": "tea", "priority": None, "source": "import"}]
+    lines += [{"content": str(number), **more} for number, more in enumerate(wrong.values())]
+    path.write_text("".join(to_json(line) + "\n" for line in lines), encoding="utf-8")
+    preview = preview_import(store, [str(path)], anywhere=True)
+    assert [each.memory.content for each in preview.candidates] == ["tea"]
+    reasons = {int(name.rpartition(":")[2]): reason for name, reason in preview.skipped}
+    for number, expected in enumerate(wrong, 2):
+        assert reasons[number].startswith(expected)

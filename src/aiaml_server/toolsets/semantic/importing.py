@@ -175,6 +175,8 @@ def _read(
             try:
                 if line.strip():
                     yield from_json_line(line, shown), number
+            except InvalidInput as error:
+                skipped.append((f"{shown}:{number}", str(error)))
             except (LookupError, AttributeError, ValueError, RecursionError):
                 reason = "it is not a JSON object with a content, or not valid Unicode"
                 skipped.append((f"{shown}:{number}", reason))
@@ -218,6 +220,7 @@ def from_json_line(line: str, shown: str) -> NewMemory:
     """Return the memory in a line of JSON; unknown keys go into `extra`.
 
     Raises:
+        InvalidInput: a known key has a value of the wrong type.
         LookupError, AttributeError, ValueError: it is no object with a text `content`, or holds
             half a surrogate pair.
         RecursionError: it is nested too deeply.
@@ -226,6 +229,9 @@ def from_json_line(line: str, shown: str) -> NewMemory:
     to_json(values).encode()
     texts = {name: value for name, value in values.items() if isinstance(value, str)}
     unknown = {name: value for name, value in values.items() if name not in _OWN_KEYS}
+    for name in ("priority", "category", "source", "path"):
+        if values.get(name) is not None and name not in texts:
+            raise InvalidInput(f"{name}: must be text")
     topics = values.get("topics")
     return NewMemory(
         texts["content"],
