@@ -204,14 +204,14 @@ def test_each_line_of_json_is_read_alone(store: MemoryStore, tmp_path: Path) -> 
 def test_wrong_value_in_a_line_of_json_is_named(store: MemoryStore, tmp_path: Path) -> None:
     """With its line and what would be right; the other lines are imported."""
     path = tmp_path / "memories.jsonl"
-    wrong = {
+    wrong: dict[str, dict[str, object]] = {
         "priority: must be one of CORE, HIGH, NORMAL, LOW": {"priority": "urgent"},
         "source: must be one of manual, auto_decision": {"source": "mail"},
         "priority: must be text": {"priority": 5},
         "source: must be text": {"source": ["mail"]},
         "category: must be one line": {"category": "a\nb"},
     }
-    lines = [{"content": "tea", "priority": None, "source": "import"}]
+    lines: list[object] = [{"content": "tea", "priority": None, "source": "import"}]
     lines += [{"content": str(number), **more} for number, more in enumerate(wrong.values())]
     path.write_text("".join(to_json(line) + "\n" for line in lines), encoding="utf-8")
     preview = preview_import(store, [str(path)], anywhere=True)
