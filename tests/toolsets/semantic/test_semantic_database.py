@@ -14,7 +14,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from aiaml_server.toolsets.semantic import backup, errors, paths
+from aiaml_server.toolsets.semantic import backup, doctor, errors, paths
 from aiaml_server.toolsets.semantic.config import Config, Embedding
 from aiaml_server.toolsets.semantic.models import Filters, NewMemory
 from aiaml_server.toolsets.semantic.store import MemoryStore
@@ -349,6 +349,47 @@ def test_damaged_vectors_are_made_again(tmp_path: Path) -> None:
         assert store.search("green tea").hits[0].memory.id == kept
         assert store.search("green tea").by_meaning and store.outdated() == []
         store.close()
+
+
+def test_damaged_vectors_are_noticed(home: Path) -> None:
+    """By the doctor, and by a search that meets them; `model reembed` makes them again."""
+    store = MemoryStore(home / ".memory", None, Ready(Toy()), SMALL)
+    store.store("tea")
+    store.store("coffee")
+    store.close()
+    path = home / ".memory" / "db"
+    whole = path.read_bytes()
+    for damage in (
+        "UPDATE vec_memories_vector_chunks00 SET vectors = zeroblob(length(vectors))",
+        "DELETE FROM vec_memories_vector_chunks00",
+        "DELETE FROM vec_memories_chunks",
+        "UPDATE vec_memories_chunks SET partition00 = 'other'",
+        "DELETE FROM vectors WHERE memory_id = 1",
+    ):
+        for is_searched in (True, False):
+            damage_database(path, whole, damage)
+            (finding,) = doctor.checks({})
+            assert finding.level == "warning" and "the vectors of" in finding.found, damage
+            if is_searched:
+                assert "vectors of some memories are damaged" in store.search("tea").warnings[0]
+            assert store.migrate_embeddings(10)[1] == 0
+            (finding,) = doctor.checks({})
+            assert finding.level == "ok", damage
+            assert {hit.parts["cosine"] is None for hit in store.search("tea").hits} == {False}
+            store.close()
+    damage_database(path, whole, "DROP TABLE vec_memories_rowids")  # sqlite-vec would crash
+    (finding,) = doctor.checks({})
+    assert finding.level == "error" and "a table of its vectors is missing" in finding.found
+    with pytest.raises(errors.CorruptDatabase):
+        store.store("cocoa")
+
+
+def damage_database(path: Path, whole: bytes, statement: str) -> None:
+    """Put a database in its place and run a statement without any protection."""
+    path.write_bytes(whole)
+    with closing(sqlite3.connect(path)) as sql:
+        sql.execute(statement)
+        sql.commit()
 
 
 # --- what is wrong --------------------------------------------------------------------------------

@@ -125,6 +125,19 @@ CREATE VIRTUAL TABLE vec_memories USING vec0(
 )
 """
 
+_LOST = """
+SELECT id FROM memories WHERE embedding_model != '' AND NOT EXISTS (
+    SELECT 1 FROM vectors CROSS JOIN vec_memories ON vec_memories.vector_id = vectors.id
+    WHERE vectors.memory_id = memories.id
+    AND vec_memories.model = memories.embedding_model || '@' || memories.embedding_model_version
+    AND vec_distance_cosine(vec_memories.embedding, vec_memories.embedding) IS NOT NULL
+)
+"""
+"""The memories that should have vectors, and have none with which a question can be compared."""
+
+_VECTOR_TABLES = {"vec_memories_chunks", "vec_memories_rowids", "vec_memories_vector_chunks00"}
+"""What sqlite-vec keeps in the table of vectors. It crashes where one is missing."""
+
 STORED_COLUMNS = (
     "id", "content", "priority", "category", "tags", "project_id", "source", "created_at",
     "updated_at", "access_count", "last_accessed_at", "usage_contexts", "path", "extra",
@@ -297,6 +310,9 @@ class Database:
             with _transaction(sql):
                 if sql.pragma("user_version") == 0:  # no other process has created it meanwhile
                     self._create_schema(sql)
+        tables = {name for (name,) in sql.execute("SELECT name FROM sqlite_schema")}
+        if "vec_memories" in tables and not tables >= _VECTOR_TABLES:
+            raise CorruptDatabase(f"{self.path} is damaged: a table of its vectors is missing")
 
     def _create_schema(self, sql: Any) -> None:
         """Create the tables; one of the specification's own is extended, with its memories."""
@@ -359,6 +375,14 @@ class Database:
         rows = self.fetch("SELECT sql FROM sqlite_schema WHERE name = 'vec_memories'")
         return bool(rows) and f"FLOAT[{model.dimension}]" in rows[0][0]
 
+    def lost_vectors(self) -> list[int]:
+        """Return the memories whose vectors are missing or damaged; all if none can be read."""
+        try:
+            rows = self.fetch(_LOST)
+        except CorruptDatabase:
+            rows = self.fetch("SELECT id FROM memories WHERE embedding_model != ''")
+        return [number for (number,) in rows]
+
     def set_vectors(self, number: int, model: EmbeddingModel, vectors: Sequence[bytes]) -> None:
         """Replace a memory's vectors, one for each part of its text."""
         self.delete_vectors(number)
@@ -381,6 +405,7 @@ class Database:
             self.fetch("INSERT INTO vectors (memory_id, part) VALUES (?, ?)", (number, part))
             values = (self.last_id(), model.key, vector)
             self.fetch("INSERT INTO vec_memories VALUES (?, ?, ?)", values)
+            self.fetch("SELECT * FROM vec_memories WHERE vector_id = ?", values[:1])  # it is there
 
     def _drop_vectors(self) -> None:
         """Delete the vectors of all memories, which are made again from their texts."""

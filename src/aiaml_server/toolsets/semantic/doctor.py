@@ -34,13 +34,16 @@ def checks(environ: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _examine(database: Database) -> Finding:
-    """Check that a database is whole, and that its words agree with its rows."""
+    """Check that a database is whole, and that words and vectors agree with its rows."""
     count = 0
     try:
         if database.exists:
             database.check()
             database.fetch("INSERT INTO words(words, rank) VALUES ('integrity-check', 1)")
             ((count,),) = database.fetch("SELECT count(*) FROM memories")
+            if lost := database.lost_vectors():
+                found = f"{database.path}: the vectors of {plural(len(lost), 'memory')} are damaged"
+                return Finding(CHECK, "warning", found, "`aiaml semantic model reembed`")
     except SemanticError as error:
         return Finding(CHECK, "error", str(error), error.suggestion)
     return Finding(CHECK, "ok", f"{database.path}: {plural(count, 'memory')}")

@@ -33,6 +33,10 @@ CONTEXT_LIMITS = {"explicit": 0, "session_start": 8, "auto_trigger": 5}
 MAX_QUERY = 10_000  # characters
 WHOLE_CHARACTERS = 400
 """Longer hits are cut to what surrounds the words of the question."""
+DAMAGED = (
+    "the vectors of some memories are damaged, so only their words were compared;"
+    " `aiaml semantic model reembed` makes them again"
+)
 _SNIPPET = """
 SELECT ? || ':' || rowid, snippet(words, 0, '', '', '…', 48) FROM words
 WHERE words MATCH ? AND rowid IN (SELECT value FROM json_each(?))
@@ -167,8 +171,10 @@ class MemoryReader:
         if hits and all(hit.is_weak for hit in hits):
             warnings.append("no hit is close to the question; there may be no answer in memory")
         memories = [hit.memory for hit in hits]
+        lacking = [hit.memory for hit in hits if hit.parts["cosine"] is None]
         with suppress(SemanticError):  # another process may be writing
-            self._renew_vectors(embedded.model, memories)
+            if embedded.model and embedded.vectors:
+                self._renew_vectors(embedded.model, lacking, warnings)
             if count_use:
                 self._count_daily_use(memories)
         by_meaning = any(each.cosine is not None for each in visible)
@@ -192,16 +198,15 @@ class MemoryReader:
             rows = database.fetch(statement, values)
         return [Candidate(from_row(database.scope, row[:-2]), row[-2], row[-1]) for row in rows]
 
-    def _renew_vectors(self, model: EmbeddingModel | None, memories: Sequence[Memory]) -> None:
-        """Embed found memories that have vectors of another model, or none."""
-        if model is not None:
-            made_by = (model.name, model.version)
-            outdated = [
-                (self.databases[each.scope], each.number)
-                for each in memories
-                if (each.embedding_model, each.embedding_model_version) != made_by
-            ]
-            self.worker.embed_later(outdated)
+    def _renew_vectors(
+        self, model: EmbeddingModel, memories: Sequence[Memory], warnings: list[str]
+    ) -> None:
+        """Embed found memories that could not be compared; warn if they should have vectors."""
+        made_by = {(each.embedding_model, each.embedding_model_version) for each in memories}
+        if (model.name, model.version) in made_by:
+            warnings.append(DAMAGED)
+        items = [(self.databases[each.scope], each.number) for each in memories]
+        self.worker.embed_later(items)
 
     def _count_daily_use(self, memories: Sequence[Memory]) -> None:
         """Count memories as used, unless that was done today."""
@@ -277,14 +282,15 @@ class MemoryReader:
             yield from page.memories
 
     def outdated(self, model: EmbeddingModel | None = None) -> Sequence[Item]:
-        """Return the memories without vectors of a model; without one, without any."""
+        """Return the memories without usable vectors of a model; without one, without any."""
         where = _OUTDATED if model else "embedding_model = ''"
         values = {"name": model.name, "version": model.version} if model else {}
-        return [
-            (database, number)
-            for database in self._existing()
-            for (number,) in database.fetch(f"SELECT id FROM memories WHERE {where}", values)
-        ]
+        items: list[Item] = []
+        for database in self._existing():
+            rows = database.fetch(f"SELECT id FROM memories WHERE {where}", values)
+            numbers = {*database.lost_vectors(), *(number for (number,) in rows)}
+            items += [(database, number) for number in sorted(numbers)]
+        return items
 
     # --- databases --------------------------------------------------------------------------------
 
