@@ -197,9 +197,10 @@ class SourceTree:
 
     def find_files(self, path: str, line: str) -> list[SourceFile]:
         """Return the files that git has, of the type of a missing file, that contain a line."""
-        ending = Path(path).suffix or Path(path).name
+        name = f"/{Path(path).name}"
+        ending = Path(path).suffix or name[1:]
         paths = [other for other in self._tracked if other.endswith(ending)]
-        paths.sort(key=lambda other: Path(other).name != Path(path).name)
+        paths.sort(key=lambda other: not f"/{other}".endswith(name))
         paths = paths[:_MAX_SEARCHED]
         self.learn_hidden(paths)
         files = []
