@@ -282,6 +282,12 @@ def test_an_agent_name_is_a_directory_name(agent: str, repo: Path) -> None:
     AgentMemory(str(repo), "claude-opus-4.5")
 
 
+def test_a_long_value_is_shown_shortened(repo: Path) -> None:
+    """With an ellipsis that people read, and other characters by their code points."""
+    with pytest.raises(InvalidAgentName, match=r"'\\u0430a{79}…' must be"):
+        AgentMemory(str(repo), "\u0430" + "a" * 99)
+
+
 # --- nothing outside of the repository ------------------------------------------------------------
 
 

@@ -252,7 +252,7 @@ class AgentDirectory:
 
 
 def _quoted(text: str) -> str:
-    return ascii(shorten(text))
+    return ascii(shorten(text)).replace(r"\u2026", "…")
 
 
 def _is_link(path: Path) -> bool:
