@@ -11,6 +11,7 @@ import pytest
 from shop import FACT, make_shop, save, write
 
 from aiaml_server import toolsets
+from aiaml_server.errors import NotFound
 from aiaml_server.server.arguments import Arguments
 from aiaml_server.toolset import Answer
 from aiaml_server.toolsets.citations import MANIFEST, MemoryService
@@ -19,7 +20,6 @@ from aiaml_server.toolsets.citations.errors import (
     InvalidConfig,
     InvalidInput,
     MalformedMemory,
-    NotFound,
 )
 from aiaml_server.toolsets.citations.tools import build
 from machine import git

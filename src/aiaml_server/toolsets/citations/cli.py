@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+from aiaml_server.errors import NotFound, ToolError
 from aiaml_server.format.invisible import inert, inert_json, marked, marked_line
 from aiaml_server.toolsets.citations import MANIFEST, graph
 from aiaml_server.toolsets.citations.citing import relative_path
-from aiaml_server.toolsets.citations.errors import NotFound, ToolError
 from aiaml_server.toolsets.citations.import_serena import import_serena
 from aiaml_server.toolsets.citations.models import Citation, Link
 from aiaml_server.toolsets.citations.service import MemoryService, Verification

@@ -1,19 +1,6 @@
 """Errors of the toolset. Agents get the class name as a code, and the message."""
 
-from aiaml_server.errors import Busy, DiskError, NotFound, ToolError
-
-__all__ = [
-    "Busy",
-    "DiskError",
-    "InvalidCitation",
-    "InvalidConfig",
-    "InvalidInput",
-    "MalformedMemory",
-    "NoRepository",
-    "NotFound",
-    "ToolError",
-    "Unavailable",
-]
+from aiaml_server.errors import ToolError
 
 
 class NoRepository(ToolError):

@@ -29,10 +29,11 @@ def can_answer(root: str) -> bool:
     return bool(programs.find("git") and _find_top(root))
 
 
-def _run_git(root: str, *arguments: str, stdin: bytes = b"") -> bytes | None:
-    """Return what git printed; None if it failed, did not end in time or is not there."""
-    if not can_answer(root):
-        return None
+def _run_git(root: str, *arguments: str, stdin: bytes = b"") -> tuple[bytes, str]:
+    """Return what git printed, and why it failed; both are empty without git."""
+    git, top = programs.find("git"), _find_top(root)
+    if not (git and top):
+        return b"", ""
     # Variables such as GIT_DIR, which a hook has, would lead to another repository. The work tree
     # is named, because the repository's configuration may name another one.
     environment = {
@@ -40,36 +41,39 @@ def _run_git(root: str, *arguments: str, stdin: bytes = b"") -> bytes | None:
         for name, value in os.environ.items()
         if not name.startswith("GIT_") or name.startswith("GIT_CONFIG_")
     }
-    environment |= {**_ENVIRONMENT, "GIT_WORK_TREE": _find_top(root)}
+    environment |= {**_ENVIRONMENT, "GIT_WORK_TREE": top}
     try:
         done = subprocess.run(  # noqa: S603
-            [programs.find("git") or "git", "-C", root, *_OPTIONS, *arguments],
+            [git, "-C", root, *_OPTIONS, *arguments],
             env=environment,
             input=stdin,
             capture_output=True,
             timeout=_SECONDS,
             check=False,
         )
-    except (OSError, ValueError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout if done.returncode in (0, 1) else None  # 1: no path is ignored
+    except subprocess.TimeoutExpired:
+        return b"", f"it did not end within {_SECONDS:.0f} seconds"
+    except OSError as error:
+        return b"", str(error)
+    if done.returncode in (0, 1):  # 1: no path is ignored
+        return done.stdout, ""
+    return b"", " ".join(os.fsdecode(done.stderr).split())
 
 
 def list_tracked(root: str) -> dict[str, str]:
     """Return the tag and mode of each file in the index, by path; empty if git cannot say."""
-    printed = _run_git(root, "ls-files", "-t", "--stage", "-z") or b""
+    printed, _ = _run_git(root, "ls-files", "-t", "--stage", "-z")
     entries = printed.decode("utf-8", "surrogateescape").split("\0")
     rows = [entry.partition("\t") for entry in entries]
     return {path: description for description, _, path in rows}
 
 
-def find_ignored(root: str, paths: Sequence[str]) -> set[str] | None:
-    """Return those of some paths that git ignores; None if git cannot say.
+def find_ignored(root: str, paths: Sequence[str]) -> tuple[set[str], str]:
+    """Return those of some paths that git ignores, and why it does not say; empty if it does.
 
     A tracked file is not ignored, whatever a pattern says (git-check-ignore(1)).
     """
     stdin = b"".join(os.fsencode(f"./{path}\0") for path in paths)
-    printed = _run_git(root, "check-ignore", "--stdin", "-z", stdin=stdin)
-    if printed is None:
-        return None
-    return {os.fsdecode(name).removeprefix("./") for name in printed.split(b"\0")}
+    printed, problem = _run_git(root, "check-ignore", "--stdin", "-z", stdin=stdin)
+    ignored = {os.fsdecode(name).removeprefix("./") for name in printed.split(b"\0")}
+    return ignored, problem and f"git does not say whether it ignores it ({problem})"

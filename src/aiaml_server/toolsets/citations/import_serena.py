@@ -6,9 +6,9 @@ import os
 import re
 from pathlib import Path
 
-from aiaml_server.errors import MalformedFile
+from aiaml_server.errors import MalformedFile, NotFound
 from aiaml_server.files import read_regular
-from aiaml_server.toolsets.citations.errors import InvalidInput, NoRepository, NotFound
+from aiaml_server.toolsets.citations.errors import InvalidInput, NoRepository
 from aiaml_server.toolsets.citations.models import MAX_SUBJECT, Link, Memory, current_time
 from aiaml_server.toolsets.citations.service import MemoryService
 

@@ -57,8 +57,12 @@ class MemoryIndex(ABC):
         gone = [memory_id for memory_id in held if memory_id not in wanted]
         self.add(new)
         self.remove(gone)
-        counts = {"memories": len(wanted), "added": len(new), "removed": len(gone)}
-        return {"index": self.name, **counts}
+        return {
+            "index": self.name,
+            "memories": len(wanted),
+            "added": len(new),
+            "removed": len(gone),
+        }
 
 
 class NullIndex(MemoryIndex):

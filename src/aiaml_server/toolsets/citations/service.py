@@ -15,16 +15,12 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from aiaml_server.errors import ToolError
 from aiaml_server.toolset import Answer, replace_surrogates
 from aiaml_server.toolsets.citations import graph
 from aiaml_server.toolsets.citations.citing import build_citation, relative_path
 from aiaml_server.toolsets.citations.config import CONFIG_NAME, DEFAULT_DIRECTORY, load_config
-from aiaml_server.toolsets.citations.errors import (
-    InvalidInput,
-    NoRepository,
-    ToolError,
-    Unavailable,
-)
+from aiaml_server.toolsets.citations.errors import InvalidInput, NoRepository, Unavailable
 from aiaml_server.toolsets.citations.index import MemoryIndex, NullIndex
 from aiaml_server.toolsets.citations.models import (
     LINK_TYPES,
@@ -254,8 +250,9 @@ class MemoryService:
                 continue
             related = graph.find_related(memory.id, scan.memories.values())
             newer = [link["id"] for link in related if link["type"] == "supersedes"]
-            place = {"score": round(score, 4), "superseded_by": newer}
-            hits.append({**self._describe(memory), **place})
+            hits.append(
+                {**self._describe(memory), "score": round(score, 4), "superseded_by": newer}
+            )
         return Answer(hits, [*notes, *scan.notes][:_MAX_NOTES])
 
     # --- writing ----------------------------------------------------------------------------------
@@ -321,8 +318,12 @@ class MemoryService:
             self.index.add([memory])
         except Unavailable as error:
             warnings.append(f"{error}; `sync-index` makes up for it")
-        path = self.store.path(name)
-        return {"id": name, "path": path, "created": is_new, "warnings": warnings}
+        return {
+            "id": name,
+            "path": self.store.path(name),
+            "created": is_new,
+            "warnings": warnings,
+        }
 
     def delete(self, memory_id: str) -> JsonObject:
         """Delete a memory's file. Git keeps what was committed.
@@ -397,9 +398,12 @@ class MemoryService:
     def _check(self, memory: Memory, tree: SourceTree) -> Verification:
         text = "\n".join([memory.subject, memory.content, *memory.tags])
         leak = find_leak(text.encode("utf-8", "replace"), check=self._check_secrets)
-        problem = f"seems to hold {leak.kind}" if leak else ""
-        checked = check_citations(memory.citations, tree)
-        return Verification(memory, self.store.path(memory.id), checked, problem)
+        return Verification(
+            memory,
+            self.store.path(memory.id),
+            check_citations(memory.citations, tree),
+            f"seems to hold {leak.kind}" if leak else "",
+        )
 
     def _update(self, result: Verification) -> Verification:
         """Write the time of verification, and where the lines are today, if all citations hold."""
@@ -432,15 +436,18 @@ class MemoryService:
         Targets that are not memories are listed as missing.
         """
         memories = {root_id: self.store.get(root_id), **self.store.scan().memories}
-        depth = min(max_depth, self.config.max_traversal_depth)
-        types = LINK_TYPES if link_types is None else link_types
-        return graph.traverse(memories, root_id, depth, types, order)
+        return graph.traverse(
+            memories,
+            root_id,
+            min(max_depth, self.config.max_traversal_depth),
+            LINK_TYPES if link_types is None else link_types,
+            order,
+        )
 
     def find_related(self, memory_id: str) -> list[dict[str, str]]:
         """Return the memories whose links lead to a memory, and the type of each link."""
-        memories = self.store.scan().memories.values()
         self.store.get(memory_id)  # raises if there is none
-        return graph.find_related(memory_id, memories)
+        return graph.find_related(memory_id, self.store.scan().memories.values())
 
     def sync_index(self) -> JsonObject:
         """Bring the index for search by meaning up to date with the files, if one is configured.
@@ -453,8 +460,10 @@ class MemoryService:
 def _state(checked: Sequence[CheckedCitation]) -> JsonObject:
     """Return what a memory says of its citations once they are checked."""
     is_valid = all(entry.is_valid for entry in checked)
-    verified = current_time() if is_valid else None
-    return {"confidence": mean_confidence(checked), "verified": verified}
+    return {
+        "confidence": mean_confidence(checked),
+        "verified": current_time() if is_valid else None,
+    }
 
 
 def _clean(field: str, text: str) -> str:

@@ -163,16 +163,14 @@ class SourceTree:
                 self._hidden[path] = self._why_nested(name)
             if name and not self._hidden[path]:
                 names[path] = name
-        ignored = find_ignored(self.root, list(names.values())) if names else set()
+        if not names:
+            return
+        ignored, problem = find_ignored(self.root, list(names.values()))
+        has_git = can_answer(self.root)
         for path, name in names.items():
-            if ignored is not None:
-                reason = "git ignores it" if name in ignored else ""
-            elif can_answer(self.root):
-                reason = "git does not say whether it ignores it (see safe.directory)"
-            else:
-                is_secret = _SECRET_NAMES.search(f"{path}\n{name}")
-                reason = "files of this name hold secrets" if is_secret else ""
-            self._hidden[path] = reason
+            is_secret = not has_git and _SECRET_NAMES.search(f"{path}\n{name}")
+            reason = "git ignores it" if name in ignored else problem
+            self._hidden[path] = "files of this name hold secrets" if is_secret else reason
 
     def _resolve(self, path: str) -> str:
         """Return where a file lies below the top, with links followed; empty if it lies outside."""

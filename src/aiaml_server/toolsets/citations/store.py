@@ -9,19 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from aiaml_server.errors import MalformedFile, os_reason
+from aiaml_server.errors import Busy, DiskError, MalformedFile, NotFound, ToolError, os_reason
 from aiaml_server.files import hold_lock, make_directory, read_regular, sync_directory
 from aiaml_server.format.frontmatter import split
 from aiaml_server.toolsets.citations import frontmatter
 from aiaml_server.toolsets.citations.config import Config
-from aiaml_server.toolsets.citations.errors import (
-    Busy,
-    DiskError,
-    InvalidInput,
-    MalformedMemory,
-    NotFound,
-    ToolError,
-)
+from aiaml_server.toolsets.citations.errors import InvalidInput, MalformedMemory
 from aiaml_server.toolsets.citations.models import Memory, is_memory_id, memory_from_fields
 from aiaml_server.toolsets.writing import clear_unfinished, replace
 
