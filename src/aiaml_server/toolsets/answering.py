@@ -1,17 +1,22 @@
-"""Shared by toolsets: make a tool of a function, and its answer after a failure."""
+"""Shared by toolsets: make a tool of a function, and what it answers."""
 
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict
 
-from aiaml_server.toolset import Tool, error_answer
+from aiaml_server.toolset import Answer, Tool, error_answer
+
+_MAX_CHARACTERS = 200_000  # of a list, as JSON
+_MAX_NOTES = 20
 
 
 class Failure(TypedDict, total=False):
@@ -90,6 +95,22 @@ def as_number(value: object) -> object:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19:
         return int(value)
     return value
+
+
+def limit_answer(answer: Any) -> Any:
+    """Return an answer, a long list without its end: a host or a model would not take it whole.
+
+    The first member is always there, and a note tells how many there are.
+    """
+    value, notes = answer if isinstance(answer, Answer) else (answer, ())
+    if not isinstance(value, list):
+        return answer
+    sizes = accumulate(len(json.dumps(member)) for member in value)
+    count = sum(size <= _MAX_CHARACTERS for size in sizes) or 1
+    if count < len(value):
+        cut = f"Only {count} of {len(value)} are here, since more would be too long to read."
+        notes = [cut, *notes]
+    return Answer(value[:count], notes[:_MAX_NOTES])
 
 
 def tool(

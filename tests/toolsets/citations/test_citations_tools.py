@@ -14,7 +14,7 @@ from aiaml_server import toolsets
 from aiaml_server.errors import NotFound
 from aiaml_server.server.arguments import Arguments
 from aiaml_server.toolset import Answer
-from aiaml_server.toolsets.citations import MANIFEST, MemoryService
+from aiaml_server.toolsets.citations import MANIFEST, MemoryService, service
 from aiaml_server.toolsets.citations.errors import (
     InvalidCitation,
     InvalidConfig,
@@ -232,6 +232,19 @@ def test_search_ranks_filters_and_verifies(shop: Path, tools: Any) -> None:
     assert newer_by == {tea: [new], new: []}
     with pytest.raises(InvalidInput):
         tools.memory_search()
+
+
+def test_a_list_that_is_too_long_is_cut_and_says_so(shop: Path, tools: Any) -> None:
+    """A host would refuse it, or fill the model with it; a single memory comes whole."""
+    for number in range(3):
+        tools.memory_save(f"Prices {number}", "cents " * 15_000)
+    (shop / "memories/mem-broken.md").touch()
+    answer = tools.memory_search("cents")
+    assert len(answer.value) == 2 and "Only 2 of 3" in answer.notes[0]
+    assert "mem-broken" in answer.notes[1]
+    longest = tools.memory_save("Longest", "cents " * 100_000)["id"]
+    (found,) = tools.memory_search("longest", limit=1).value
+    assert found["id"] == longest and len(found["content"]) == 600_000
 
 
 def test_verify_writes_the_time_to_the_second(shop: Path, tools: Any) -> None:

@@ -50,7 +50,6 @@ StrPath = str | os.PathLike[str]
 _CONTENT_PARTS = ("Fact", "Reasoning", "Action")
 _SUBJECT = re.compile(".{1,79}")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_MAX_NOTES = 20  # of an answer
 
 
 class Verification(NamedTuple):
@@ -253,7 +252,7 @@ class MemoryService:
             hits.append(
                 {**self._describe(memory), "score": round(score, 4), "superseded_by": newer}
             )
-        return Answer(hits, [*notes, *scan.notes][:_MAX_NOTES])
+        return Answer(hits, [*notes, *scan.notes])
 
     # --- writing ----------------------------------------------------------------------------------
 

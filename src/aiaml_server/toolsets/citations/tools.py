@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from aiaml_server.toolset import Tool, Toolset
-from aiaml_server.toolsets.answering import Failure, Whole, tool
+from aiaml_server.toolsets.answering import Failure, Whole, limit_answer, tool
 from aiaml_server.toolsets.citations.graph import Order
 from aiaml_server.toolsets.citations.models import Citation, JsonObject, Link, LinkType
 from aiaml_server.toolsets.citations.service import MemoryService
@@ -230,7 +230,7 @@ def build(values: Mapping[str, Any]) -> Toolset:
         """Return the tool that calls a method for the repository as it is configured now."""
 
         def call(**arguments: Any) -> Any:
-            return method(MemoryService.from_settings(values), **arguments)
+            return limit_answer(method(MemoryService.from_settings(values), **arguments))
 
         parameters = inspect.signature(method).parameters.values()
         served = [
@@ -242,17 +242,16 @@ def build(values: Mapping[str, Any]) -> Toolset:
         call.__signature__ = inspect.Signature(served)  # type: ignore[attr-defined]
         return tool(call, inspect.getdoc(method) or "", answer, RULES, **hints)
 
-    service = MemoryService
     tools = [
-        make("memory_search", service.search, MemoryResults, _READ),
-        make("memory_save", service.save, SaveResult, _REPLACE),
-        make("memory_get", service.get, MemoryResult, _READ),
-        make("memory_verify", service.verify, VerifyResult, _WRITE),
-        make("memory_list", service.list_memories, MemoryResults, _READ),
-        make("memory_graph_traverse", service.traverse, GraphResult, _READ),
-        make("memory_graph_related", service.find_related, RelatedResults, _READ),
-        make("memory_delete", service.delete, DeleteResult, {"destructive": True}),
-        make("memory_batch_verify", service.batch_verify, BatchResult, _WRITE),
-        make("memory_sync_index", service.sync_index, SyncResult, _WRITE),
+        make("memory_search", MemoryService.search, MemoryResults, _READ),
+        make("memory_save", MemoryService.save, SaveResult, _REPLACE),
+        make("memory_get", MemoryService.get, MemoryResult, _READ),
+        make("memory_verify", MemoryService.verify, VerifyResult, _WRITE),
+        make("memory_list", MemoryService.list_memories, MemoryResults, _READ),
+        make("memory_graph_traverse", MemoryService.traverse, GraphResult, _READ),
+        make("memory_graph_related", MemoryService.find_related, RelatedResults, _READ),
+        make("memory_delete", MemoryService.delete, DeleteResult, {"destructive": True}),
+        make("memory_batch_verify", MemoryService.batch_verify, BatchResult, _WRITE),
+        make("memory_sync_index", MemoryService.sync_index, SyncResult, _WRITE),
     ]
     return Toolset(instructions=INSTRUCTIONS, brief=BRIEF, tools=tools)
