@@ -150,6 +150,18 @@ def test_a_memory_is_saved_as_a_markdown_file(shop: Path, tools: Any) -> None:
     assert saved["path"] in git(shop, "status", "--porcelain", "--untracked-files=all")
 
 
+def test_a_memory_is_never_verified_before_it_is_created(
+    tools: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though a second may begin between checking its citations and writing its file."""
+    times = (f"2026-01-18T10:30:{second:02}Z" for second in range(60))
+    monkeypatch.setattr(service, "current_time", lambda: next(times))
+    cited = [{"path": "prices.py", "line": 2}]
+    memory_id = tools.memory_save("Prices are in cents", FACT, cited)["id"]
+    memory = tools.memory_get(memory_id)
+    assert memory["created"] <= memory["verified"]
+
+
 def test_an_update_keeps_what_is_not_given(shop: Path, tools: Any) -> None:
     """Given citations replace all, and the warnings name what went."""
     memory_id = save(shop, "prices.py:1")

@@ -301,7 +301,7 @@ class MemoryService:
             if is_new and not {"subject", "content"} <= fields.keys():
                 raise InvalidInput("subject, content: are needed for a new memory")
             if is_new:
-                memory = Memory(id=name, created=current_time(), **fields)
+                memory = Memory(id=name, created=fields.get("verified") or current_time(), **fields)
                 self.store.add(memory)
             else:
                 before = self.store.get(name)
