@@ -27,7 +27,7 @@ def first_date(texts: Iterable[object], path: Path) -> str:
         OSError: the file is gone.
     """
     for text in (*texts, path.stem):
-        moment = parse_date(str(text))
-        if moment is not None:
-            return format_timestamp(moment)
+        micros = parse_date(str(text))
+        if micros is not None:
+            return format_timestamp(micros)
     return format_timestamp(path.stat().st_mtime_ns // 1000)

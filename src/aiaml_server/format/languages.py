@@ -122,8 +122,8 @@ _alone = threading.Lock()
 
 def language_of(words: Iterable[str]) -> str:
     """Return the language in which most of the words are common words."""
-    asked = set(words)
-    return max(COMMON, key=lambda each: len(common(each) & asked))
+    unique = set(words)
+    return max(COMMON, key=lambda each: len(common(each) & unique))
 
 
 @cache

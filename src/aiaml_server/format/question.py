@@ -41,10 +41,10 @@ class Question(NamedTuple):
         if not parts or sum(map(len, parts)) > MAX_QUESTION:
             wanted = f"must be words to look for, of at most {MAX_QUESTION:,} characters together"
             raise InvalidInput("question", wanted)
-        asked = dict.fromkeys(re.findall(r"\w+", " ".join(parts)))
-        name = language_of(asked)
+        texts = dict.fromkeys(re.findall(r"\w+", " ".join(parts)))
+        name = language_of(texts)
         language = Language(name)
-        significant = [text for text in asked if text not in common(name)] or list(asked)
+        significant = [text for text in texts if text not in common(name)] or list(texts)
         words = tuple(Word(text, language) for text in significant[:MAX_WORDS])
         # Signs alone, such as "++", are searched exactly.
         phrases = [part for part in parts if not words or len(part.split()) > 1]

@@ -112,8 +112,8 @@ def _whole_word(keyword: str) -> re.Pattern[str]:
     if (pattern := _patterns.get(keyword)) is None:
         letters = re.escape(keyword)
         pattern = re.compile(rf"{letters}(?<=\b(?s:.{{{len(keyword)}}}))\b")
-        kept = sum(map(len, tuple(_patterns)))
-        if len(_patterns) >= MAX_KEYWORDS or kept + len(keyword) > MAX_QUESTION:
+        size = sum(map(len, tuple(_patterns)))
+        if len(_patterns) >= MAX_KEYWORDS or size + len(keyword) > MAX_QUESTION:
             _patterns.clear()
         _patterns[keyword] = pattern
     return pattern

@@ -98,9 +98,9 @@ def as_number(value: object) -> object:
 
 
 def limit_answer(answer: Any) -> Any:
-    """Return an answer, a long list without its end: a host or a model would not take it whole.
+    """Return an answer, with a list cut where hosts and models would refuse it.
 
-    The first member is always there, and a note tells how many there are.
+    At least one member is returned, and a note says how many there are.
     """
     value, notes = answer if isinstance(answer, Answer) else (answer, ())
     if not isinstance(value, list):

@@ -14,7 +14,7 @@ _TAKE_OUT = (
 
 
 _NAME = 200  # the last characters that are checked
-_LONGEST = 250  # characters of a value that stands alone
+_LONGEST = 250  # characters of a value on a line of its own
 
 
 def secret_warning(*texts: str | None, check: bool) -> list[str]:

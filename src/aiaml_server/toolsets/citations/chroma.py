@@ -1,8 +1,8 @@
 """An index in Chroma. It is derived from the files and can be rebuilt at any time.
 
-A Chroma database is obeyed: SQLite deletes a file that a journal beside it names, and a collection
-names the model that its client loads (chromadb 1.5.9, `build_from_config`). So the database lies in
-the user's state directory, by the configured directory, and none in a repository is ever opened.
+A Chroma database can give orders: a journal beside it names a file that SQLite deletes, and a
+collection names the model that its client loads (chromadb 1.5.9, `build_from_config`). So the
+database is in the user's state directory, and none in a repository is ever opened.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ChromaIndex(MemoryIndex):
     name = "chroma"
 
     def __init__(self, directory: Path, collection: str, embed: Embed | None = None) -> None:
-        """Take where it lies. Nothing is imported or created before it is used.
+        """Take its place. Nothing is imported or created before it is used.
 
         Args:
             directory: where the configuration keeps it.

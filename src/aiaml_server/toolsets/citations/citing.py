@@ -1,4 +1,4 @@
-"""Build citations: fill in the cited text, and the lines around it that tell it from copies."""
+"""Build citations: fill in the cited text, and the lines around it that identify it."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _find_snippet(wanted: list[str], near: int, file: SourceFile) -> tuple[int, 
 
 
 def _copy_lines(first: int, last: int, file: SourceFile) -> Citation:
-    """Return a citation of lines, with what tells them from equal lines in a later version."""
+    """Return a citation of lines, with what distinguishes them from equal lines later."""
     lines = file.lines[first - 1 : last]
     if not 0 < first <= last <= len(file.lines) or not lines[0].strip():
         problem = f"line {first} is empty, or one of {len(file.lines)} lines does not exist"

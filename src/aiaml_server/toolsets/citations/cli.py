@@ -34,7 +34,7 @@ class Output(NamedTuple):
         lines: the answer as text; None to print it as JSON in any case.
         notes: what is printed on standard error.
         code: the exit code.
-        prefix: what stands before each line, so that GitHub obeys it.
+        prefix: written before each line, so that GitHub reads it as a command.
     """
 
     value: Any
@@ -123,7 +123,7 @@ def verify(given: Namespace, memories: MemoryService) -> Output:
     stale = sum(bool(result.stale) for result in results)
     note = f"{len(results)} verified, {stale} stale, {len(unread)} not read"
     if stale:
-        note += "; if a memory still holds, `save --id ID --cite FILE:LINE` cites it anew"
+        note += "; if a memory still holds, `save --id ID --cite FILE:LINE` cites the new lines"
     if given.github:
         commands = [annotation(level, text, file=path) for level, path, text in rows]
         return Output(value, commands, [note], code, "::")

@@ -1,4 +1,4 @@
-"""`.memory-config.yaml`: how a repository wants its memories kept."""
+"""`.memory-config.yaml`: the settings of one repository."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Config:
         default_limit: the number of search results if the caller gives none.
         min_keyword_length: the shortest word that a search compares, in characters.
         type: the search index: null for none, `chroma` or `forgetful`.
-        persist_dir: the name that Chroma's files are kept by.
+        persist_dir: the directory that stands for Chroma's files; see `chroma`.
         collection: the name of the Chroma collection.
         endpoint: the address of the Forgetful server.
         on_retrieval: whether `memory_get` verifies what it returns.

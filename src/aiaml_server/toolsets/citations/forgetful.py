@@ -1,4 +1,4 @@
-"""The index of a Forgetful server (package `forgetful-ai`), asked through the MCP SDK.
+"""The index of a Forgetful server (package `forgetful-ai`), called through the MCP SDK.
 
 A repository could name any port of this machine, so its own configuration is not enough: the
 person must set AIAML_CITATIONS_FORGETFUL to the same address.
@@ -18,12 +18,12 @@ from aiaml_server.toolsets.citations.models import JsonObject, Memory
 
 
 class ForgetfulIndex(MemoryIndex):
-    """Memories on a Forgetful server, told from others by a tag of this repository."""
+    """Memories on a Forgetful server, marked with a tag of this repository."""
 
     name = "forgetful"
 
     def __init__(self, endpoint: str, allowed: str, repository: str) -> None:
-        """Take the server's address, the one that may be asked, and the repository's directory."""
+        """Take the server's address, the allowed address, and the repository's directory."""
         self._endpoint = endpoint.rstrip("/")
         self._is_allowed = allowed.rstrip("/") == self._endpoint
         self._tag = f"repository-{hashlib.sha256(repository.encode()).hexdigest()[:12]}"
@@ -79,7 +79,7 @@ class ForgetfulIndex(MemoryIndex):
         """Call a tool of the server and return its answer.
 
         Raises:
-            Unavailable: the server does not answer, or must not be asked.
+            Unavailable: the server does not answer, or its address is not allowed.
         """
         if not self._is_allowed:
             raise Unavailable(

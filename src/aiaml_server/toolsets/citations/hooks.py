@@ -1,4 +1,4 @@
-"""What an agent is told around an edit: the memories that cite the file, and which became stale."""
+"""Hooks around an edit: which memories cite the file, and which of them became stale."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ class MemoryService:
         Args:
             root: the directory.
             index: the search index; None for the one that the configuration names.
-            forgetful: the only address of a Forgetful server that may be asked.
+            forgetful: the only address at which a Forgetful server may be called.
             check_secrets: whether to look for secrets in memories.
 
         Raises:
@@ -218,8 +218,8 @@ class MemoryService:
     ) -> Answer:
         """Find memories of this code base by words, best first.
 
-        Give the question, and behind it eight to ten single words that would stand in the memory
-        or the code: likely answers, synonyms, names, other forms of its words.
+        Give the question, and behind it eight to ten single words that the memory or the code
+        may contain: likely answers, synonyms, names, other forms of its words.
 
         Each memory comes whole: subject, content, score from 0 to 1, citations, links, tags, and
         when it was last verified. `superseded_by` names newer memories that replace it. With
@@ -316,7 +316,7 @@ class MemoryService:
         try:
             self.index.add([memory])
         except Unavailable as error:
-            warnings.append(f"{error}; `sync-index` makes up for it")
+            warnings.append(f"{error}; run `sync-index` when it answers again")
         return {
             "id": name,
             "path": self.store.path(name),

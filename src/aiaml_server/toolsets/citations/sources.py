@@ -23,7 +23,7 @@ from aiaml_server.toolsets.citations.git import (
 MAX_BYTES = 4 * 1024 * 1024
 MAX_SECONDS = 60.0  # after which no further file is looked at
 _MAX_TOTAL = 128 * 1024 * 1024  # of all files that are held in memory
-_MAX_LINE = 2000  # characters of a line whose strings are told from its code
+_MAX_LINE = 2000  # characters of a line in which strings and code are distinguished
 _MAX_SEARCHED = 2_000  # files that are read because a cited one is gone
 _MAX_COMPARED = 10_000  # names or lines that are compared for a suggestion
 
@@ -155,7 +155,7 @@ class SourceTree:
         return self._hidden[path]
 
     def learn_hidden(self, paths: Iterable[str]) -> None:
-        """Ask git about many files at once, so that it is not asked for each."""
+        """Ask git about many files in one process, instead of one process for each."""
         names: dict[str, str] = {}
         for path in set(paths) - self._hidden.keys():
             name = self._resolve(path)

@@ -56,7 +56,7 @@ class MemoryStore:
         self._extension = config.file_extension
         real = os.path.realpath(self.directory)
         if os.path.normcase(real) != os.path.normcase(self.directory):
-            raise DiskError(f"{self._name} is, or lies behind, a link; it could lead outside")
+            raise DiskError(f"{self._name} is or passes through a link, which could lead outside")
 
     def path(self, memory_id: str) -> str:
         """Return the path of a memory's file relative to the repository's top."""

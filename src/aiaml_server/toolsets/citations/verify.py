@@ -1,7 +1,7 @@
 """Decide whether a cited line is still there. A line that is only similar is never accepted.
 
 A citation is looked for in four steps: the exact text on its line; the same text elsewhere in its
-file, told from other copies by the lines around it; the same code with other blanks at its
+file, distinguished from copies by the lines around it; the same code with other blanks at its
 brackets, as a formatter leaves it; and, if the file is gone, the same text in another file.
 """
 

@@ -161,9 +161,9 @@ def normalized_hash(content: str) -> str:
     return sha256_hex(" ".join(text.split()))
 
 
-def to_sql_timestamp(moment: int) -> str:
-    """Return an instant, in microseconds, as UTC text that sorts by time."""
-    return format_timestamp(moment).replace("T", " ").removesuffix("+00:00")
+def to_sql_timestamp(micros: int) -> str:
+    """Return a time in microseconds since 1970 as UTC text that sorts by time."""
+    return format_timestamp(micros).replace("T", " ").removesuffix("+00:00")
 
 
 def sql_now() -> str:
@@ -173,8 +173,8 @@ def sql_now() -> str:
 
 def iso_to_sql(text: str) -> str | None:
     """Return the time of an ISO 8601 text as the databases hold it; None if it is not a time."""
-    moment = parse_timestamp(text)
-    return None if moment is None or to_utc(moment) is None else to_sql_timestamp(moment)
+    micros = parse_timestamp(text)
+    return None if micros is None or to_utc(micros) is None else to_sql_timestamp(micros)
 
 
 def to_iso(value: str | None) -> str | None:
@@ -382,9 +382,9 @@ class Filters:
 
 def _boundary(field: str, text: str, time_of_day: str) -> str:
     """Return a time as the database holds it; a date alone gets the time of day."""
-    moment = parse_timestamp(f"{text.strip()}T{time_of_day}") or parse_timestamp(text)
-    if moment is None:
+    micros = parse_timestamp(f"{text.strip()}T{time_of_day}") or parse_timestamp(text)
+    if micros is None:
         raise InvalidInput(
             f"filters.date_range: {field} must be a date or time in ISO 8601, such as 2026-11-22"
         )
-    return to_sql_timestamp(moment)
+    return to_sql_timestamp(micros)

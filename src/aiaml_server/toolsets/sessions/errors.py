@@ -60,7 +60,7 @@ class NotARepository(ToolError):
 
 
 class OutsideRepository(ToolError):
-    """The path is, or leads, outside of the repositories that may be used."""
+    """The path is outside of the repositories that may be used, or links to such a place."""
 
 
 class InvalidContent(ToolError):

@@ -83,7 +83,7 @@ class Document:
 
     @cached_property
     def headings(self) -> list[Heading]:
-        """All headings of level 1 and 2 that stand in no list, quotation or code."""
+        """All headings of level 1 and 2 outside of lists, quotations and code."""
         headings = []
         for position, token in enumerate(self.tokens):
             if token.type != "heading_open" or token.level or token.tag not in ("h1", "h2"):

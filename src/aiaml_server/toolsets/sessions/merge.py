@@ -104,8 +104,8 @@ def _merge_parts(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
         count += 1
     newline = b"\r\n" if b"\r\n" in ours else b"\n"
     added = (newline * 2).join(other[count:])
-    kept = ours.rstrip()
-    return kept + newline * 2 + added + (ours[len(kept) :] or newline) if added else ours
+    text = ours.rstrip()
+    return text + newline * 2 + added + (ours[len(text) :] or newline) if added else ours
 
 
 def _entries(part: bytes) -> list[bytes]:
