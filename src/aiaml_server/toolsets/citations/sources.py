@@ -25,7 +25,7 @@ MAX_SECONDS = 60.0  # after which no further file is looked at
 _MAX_TOTAL = 128 * 1024 * 1024  # of all files that are held in memory
 _MAX_LINE = 2000  # characters of a line in which strings and code are distinguished
 _MAX_SEARCHED = 2_000  # files that are read because a cited one is gone
-_MAX_COMPARED = 10_000  # names or lines that are compared for a suggestion
+_MAX_COMPARED = 10_000  # lines that are compared for a suggestion
 
 _OUTSIDE = re.compile(r"^[/\\]|^[A-Za-z]:|\x00|(?:^|[/\\])(?:\.\.|\.git)(?:[/\\]|$)", re.IGNORECASE)
 _SECRET_NAMES = re.compile(  # after GitHub's gitignore templates
