@@ -225,6 +225,29 @@ def test_interrupted_write_back_goes_on(pair: tuple[Machine, Machine]) -> None:
     assert new.file_name in bob.files
 
 
+def test_own_commit_of_a_killed_cycle_is_no_conflict(
+    tmp_path: Path, remote: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although the record does not have it, the next edit simply follows it."""
+    machine = Machine(tmp_path / "base", remote)
+    memory = machine.remember("one")
+    machine.synced()
+    append(machine.path(memory), "two")
+    with monkeypatch.context() as patch:
+
+        def killed(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        patch.setattr(last_sync.LastSync, "save", killed)
+        with pytest.raises(KeyboardInterrupt):
+            machine.sync()
+    machine.restart()
+    append(machine.path(memory), "three")
+    machine.synced()
+    assert {*machine.files} == {memory.file_name}
+    assert content_of(remote) == machine.files
+
+
 def test_locks_and_leftovers_of_a_killed_git_are_removed_at_once(
     pair: tuple[Machine, Machine],
 ) -> None:

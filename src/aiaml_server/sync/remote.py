@@ -93,13 +93,13 @@ class Remote:
         except GitFailed as error:
             if "couldn't find remote ref" not in error.output.lower():
                 raise
-            if branches := re.findall(r"refs/heads/(\S+)", self.list_branches(seconds)):
+            if branches := re.findall(r"refs/heads/(\S+)", self.list_branches()):
                 raise _not_empty(f"the branch {branches[0]}") from error
             self._repository.point(FETCHED, "")
 
-    def list_branches(self, seconds: float = _TRY_SECONDS) -> str:
+    def list_branches(self) -> str:
         """Return what git prints of the remote's branches; empty if there are none."""
-        output = self._repository.git.run("ls-remote", "--heads", "origin", seconds=seconds)
+        output = self._repository.git.run("ls-remote", "--heads", "origin", seconds=_TRY_SECONDS)
         return output.decode("utf-8", "replace")
 
     def _check_contents(self, commit: str) -> None:
@@ -216,7 +216,7 @@ def setup_remote(base: Path, address: str) -> int:
     """
     address = parse_remote("the remote's address", address)
     repository = open_repository(base, create=True)
-    before, *_ = _stored_remote(repository)
+    before = _stored_remote(repository)[0]
     note_before = repository.read_note(_SET_UP)
     note = repository.notes / _SET_UP
     with repository.locked():

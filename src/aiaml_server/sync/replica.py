@@ -143,8 +143,13 @@ class Replica:
         if not self.head and len(commits) > _IMPORTED_AT_ONCE:
             commits = [_one_import(commits)]
         tree = self.repository.tree(self.head)
-        contents = self.repository.blobs(tree[path] for path in found.conflicts)
-        for path in found.conflicts:
+        conflicts = [  # another version is of a cycle here that was killed
+            path
+            for path in found.conflicts
+            if self.repository.tree(self.remote_head).get(path) == tree[path]
+        ]
+        contents = self.repository.blobs(tree[path] for path in conflicts)
+        for path in conflicts:
             copy, data = copy_of(path, tree[path], contents[tree[path]])
             found.writes.append(Write(copy, None, object_name(data)))
             commits.append(memory_commit("Add", Change(copy, data), conflict_trailer(path, copy)))

@@ -36,7 +36,6 @@ FETCHED = "refs/aiaml/fetched"  # what the remote has; not looked at yet
 SCRATCH = "refs/aiaml/scratch"  # names commits that are not the newest one yet
 NOTES = "aiaml"  # the directory for our own notes inside the repository
 _KEPT_NOTES = ("released", "forgotten", "remote")  # when a damaged repository is made anew
-_CONFIG_NOTE = "../config"
 UNTRUSTED = Problem(
     "untrusted",
     "this memory directory has a history that was not made here",
@@ -271,7 +270,7 @@ class Repository:
             kept = {name: self.read_note(name) for name in _KEPT_NOTES}
             with suppress(GitFailed):
                 self.git.run("config", "--local", "core.bare")
-                kept[_CONFIG_NOTE] = self.read_note(_CONFIG_NOTE)
+                kept["../config"] = self.read_note("../config")
             self._move_aside()
             self.create()
             for name, data in kept.items():

@@ -268,7 +268,7 @@ def problem_of(error: Exception) -> Problem:
         return _git_problem(error)
     if problem := _TYPES.get(type(error)):
         return problem
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
         return DISK_FULL
     if isinstance(error, (InvalidSetting, UnsafePath)):
         return Problem("setting", str(error), "Correct that. Nothing is sent meanwhile.")
@@ -289,7 +289,7 @@ def _git_problem(error: GitFailed) -> Problem:
 def _quoted(error: GitFailed) -> str:
     """Return the host's message, or else git's, in brackets."""
     lines = re.findall(r"(?m)^remote: *(.+)", error.output) or error.output.splitlines()
-    quoted = " / ".join(line.strip() for line in lines if line.strip())
+    quoted = " / ".join(filter(None, map(str.strip, lines)))
     quoted = re.sub(r"\S+://\S+", lambda found: hide_password(found[0]), quoted)[:300]
     return f' ("{quoted}")' if quoted else ""
 

@@ -24,7 +24,6 @@ from aiaml_server.sync.skip import NEVER_SENT, SkipRules
 from aiaml_server.sync.status import Problem, SyncError, problem_of, timestamp_now
 
 _ATTEMPTS = 5
-_FIRST_PAUSE_SECONDS = 0.2
 _REJECTED = Problem(
     "outrun", "other computers were faster with every push", "Nothing. Sync tries again by itself."
 )
@@ -54,7 +53,7 @@ def exchange(replica: Replica, remote: Remote, closing: threading.Event) -> None
         try:
             _push(replica, remote, fetched)
         except PushRejected:
-            closing.wait(_FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1.5))  # noqa: S311
+            closing.wait(random.uniform(0.1, 0.3) * 2**attempt)  # noqa: S311
         except GitFailed as error:
             if attempt or problem_of(error).kind != "author-address":
                 raise
