@@ -15,6 +15,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, TypeVar
 
 import click
@@ -66,7 +67,7 @@ def echo(text: str = "") -> None:
 
 def notify(text: str) -> None:
     """Print a message to stderr, so that only the answer goes into a pipe."""
-    click.echo(safe(text), sys.stderr)
+    click.echo(safe(wrap(text)), sys.stderr)
 
 
 def show_status(text: str = "") -> None:
@@ -135,8 +136,12 @@ def echo_paged(lines: Iterable[str]) -> None:
         for line in lines:
             echo(line)
         return
+    rest = iter(lines)
+    first = next(rest, None)
+    if first is None:
+        return
     os.environ.setdefault("LESS", "FRX")  # less ends by itself if all fits on the screen
-    texts = (f"{safe(line)}\n" for line in lines)
+    texts = chain([safe(first)], (f"\n{safe(line)}" for line in rest))  # click adds the last one
     click.echo_via_pager(texts, color=not os.environ.get("NO_COLOR"))
 
 

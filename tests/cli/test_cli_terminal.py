@@ -216,6 +216,15 @@ def test_long_answers_are_shown_by_the_pager(home: Path) -> None:
     assert "paged" not in call(at(home / "store", PAGER=pager), "list").stdout
 
 
+def test_a_short_answer_has_no_empty_line(home: Path) -> None:
+    """Neither at its end, nor alone where there is none."""
+    for words, lines in ((["list", "-n", "1"], 3), (["list", "topic:none"], 1)):
+        terminal = Terminal(home, *words)
+        assert terminal.code() == 0
+        rows = shown(terminal).split("\n")
+        assert len(rows) == lines + 1 and rows.index("") == lines, rows
+
+
 def test_colours_are_for_terminals_that_want_them(home: Path) -> None:
     """Not with NO_COLOR, and no sequence of any kind on a dumb terminal."""
     for env, is_coloured in (({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)):
@@ -273,3 +282,11 @@ def test_lines_break_between_words(home: Path, line: str) -> None:
     for row in shown(terminal).splitlines():
         assert len(row) <= 40 or len(row.split()) == 1, row
     assert set(piped.stdout.decode().split()) <= set(shown(terminal).split())
+
+
+def test_errors_break_between_words(home: Path) -> None:
+    """As answers do."""
+    terminal = Terminal(home, "list", "--since", "foo", COLUMNS="40", NO_COLOR="1")
+    assert terminal.code() == 2
+    rows = shown(terminal).splitlines()
+    assert len(rows) > 1 and all(len(row) <= 40 for row in rows), rows

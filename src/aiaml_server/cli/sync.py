@@ -72,7 +72,7 @@ def status(json: bool) -> int:
 
 def _lines(setting: Settings, found: Status) -> Iterator[str]:
     yield f"{bold(plural(_count(), 'memory'))} in {setting.base}"
-    yield f"Index: {index_file(setting.base)} (a cache; it has the texts of the memories)"
+    yield f"Index: a cache with the texts of the memories, {index_file(setting.base)}"
     for activity in read_activity(setting.base):
         asked, stored = format_elapsed(activity.asked), format_elapsed(activity.stored)
         yield f"{activity.client}: last asked {asked}, last stored {stored}"
