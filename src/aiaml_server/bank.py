@@ -271,7 +271,8 @@ class MemoryBank(Store):
                 self._report(f"Not committed to git yet: {error}")
             return None
         if status.problem:
-            self._report(f"Not committed to git yet: {status.problem.sentence}")
+            problem = status.problem
+            self._report(f"Not committed to git yet: {problem.sentence}. {problem.remedy}")
             return None
         return status.skipped
 

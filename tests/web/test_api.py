@@ -17,6 +17,7 @@ from aiaml_server.format.memory import Memory, format, parse  # noqa: A004
 from aiaml_server.index import Question
 from aiaml_server.settings import Settings
 from aiaml_server.web.app import create_app
+from machine import TOKEN as SECRET
 from paths import ROOT, TESTS
 
 SAMPLES = TESTS / "transcripts" / "store"
@@ -278,6 +279,14 @@ def test_a_match_is_shown_with_the_words_around_it(page: Page) -> None:
     assert found["words"] == ["needle"]
 
 
+def test_a_list_shows_text_without_markup(page: Page) -> None:
+    """Neither addresses of links nor boxes, fences and their languages."""
+    text = "see [the docs](https://a.test/x)\n- [ ] one\n- [x] two\n```python\ncode()\n```"
+    page.bank.remember("claude", "ann", ["x"], f"# Title\n\n{text}")
+    [found] = page.search("docs")["memories"]
+    assert found["excerpt"] == "see the docs one two code()"
+
+
 def test_a_memory_is_shown_as_safe_html_and_as_its_file(page: Page) -> None:
     """Invisible characters are marked wherever they are shown."""
     content = "<script>x</script> [a](javascript:x) **b**\u202e"
@@ -413,6 +422,15 @@ def test_the_status_says_how_sync_stands(page: Page) -> None:
     assert status["warnings"] == []
 
 
+def test_what_is_held_back_is_not_called_synced(synced: Page) -> None:
+    """The warning beside it says why."""
+    synced.bank.remember("claude", "ann", ["x"], f"The key is {SECRET}")
+    synced.bank.commit()
+    status = synced.get("/api/status")
+    assert status["sync"] == "1 not committed"
+    assert "seems to hold" in status["warnings"][0]
+
+
 def test_the_history_of_an_untrusted_directory_is_not_opened(synced: Page, tmp_path: Path) -> None:
     """Its memories are still found."""
     synced.bank.commit()
@@ -432,3 +450,4 @@ def test_the_history_of_an_untrusted_directory_is_not_opened(synced: Page, tmp_p
     bank.close()
     [message] = messages
     assert message.startswith("Not committed to git yet: this memory directory")
+    assert "aiaml trust" in message

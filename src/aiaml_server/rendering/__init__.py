@@ -11,7 +11,8 @@ from aiaml_server.format.memory import Memory
 _TITLE_CHARACTERS = 4096  # in which a title is looked for
 _BLOCK_MARK = re.compile(r"(?:(?:[-*+>|]|#{1,6}|\[[ xX]\]|\d{1,9}[.)])(?:\s+|$))+")
 _RULE_OR_FENCE = re.compile(r"(?:[-*_=|:+]\s*){3,}|(?:```|~~~).*")
-_LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\n]*\)")
+LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\n]*\)")
+"""A link or picture in markdown; its text is group 1."""
 _EMPHASIS = re.compile(r"\*{1,3}(?=\S)|(?<=\S)\*{1,3}|__|~~|`")
 _WORD = re.compile(r"\w")
 
@@ -30,7 +31,7 @@ def title(content: str) -> str:
 def _plain(line: str) -> str:
     """Remove the markup of one line."""
     mark = _BLOCK_MARK.match(line)
-    text = _LINK.sub(r"\1", line[mark.end() :] if mark else line)
+    text = LINK.sub(r"\1", line[mark.end() :] if mark else line)
     text = " ".join(_EMPHASIS.sub("", text).split())
     return re.sub(r" ?\| ?", " · ", text).strip(" ·#")
 

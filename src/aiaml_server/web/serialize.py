@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse
 
 from aiaml_server.format.invisible import invisible_in, marked, marked_line
 from aiaml_server.format.memory import Memory, parse
-from aiaml_server.rendering import title, unified_diff
+from aiaml_server.rendering import LINK, title, unified_diff
 from aiaml_server.rendering.html import safe_html
 from aiaml_server.sync import Status
 from aiaml_server.sync.history import Version
@@ -23,7 +23,7 @@ from aiaml_server.timestamps import format_timestamp, to_local
 _TITLE_CHARACTERS = 120
 _EXCERPT_CHARACTERS = 200
 _BEFORE_MATCH = 40  # characters
-_MARKUP = re.compile(r"[*`#>|~]+|^\s*[-+] ", re.MULTILINE)
+_MARKUP = re.compile(r"^\s*(?:```|~~~).*|[*`#>|~]+|^\s*[-+] (?:\[[ xX]\] )?", re.MULTILINE)
 _MAX_DAYS = 45  # that the chart shows one by one
 _MAX_MONTHS_SPAN = 4 * 365  # days, up to which the chart shows months
 _YEAR_2100 = 4_102_444_800_000_000  # later timestamps are mistakes, and would flatten the chart
@@ -89,7 +89,7 @@ def whole(name: str, text: str) -> dict[str, Any]:
 
 def _excerpt(content: str, words: Sequence[str]) -> str:
     """Return the text around the first word, or the text after the title."""
-    plain = " ".join(_MARKUP.sub("", content).split())
+    plain = " ".join(_MARKUP.sub("", LINK.sub(r"\1", content)).split())
     lower = plain.lower()
     places = [place for place in map(lower.find, words) if place >= 0]
     start = min(places, default=0)
@@ -153,6 +153,8 @@ def sync_state(status: Status, *, sync: bool) -> str:
     """Return in a few words where the memories are kept."""
     if not sync:
         return "Sync is off"
+    if held_back := len(status.needs_attention):
+        return f"{held_back} not committed"
     if not status.remote:
         return "On this computer only"
     return f"{status.unsent} to send" if status.unsent else "Synced"

@@ -387,7 +387,7 @@ const forget = reportErrors(async (file) => {
   const found = await ask("GET", pathOf(file));
   const hint = byId("sync").textContent === "Sync is off"
     ? "Sync is off, so there is no history to restore it from."
-    : "If it is committed, you can restore it below “Forgotten memories”.";
+    : "If it is committed, you can restore it under “Forgotten memories”.";
   if (!(await confirmed(`Forget “${found.title}”?`, hint, "Forget"))) return;
   const { kept } = await ask("DELETE", pathOf(file), { version: found.version });
   toast(kept ? "Forgotten." : "Forgotten. Git has no copy.", "Undo", () => restore(file, found.text));
