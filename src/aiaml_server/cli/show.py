@@ -18,6 +18,8 @@ from aiaml_server.format.scorer import Hit, clean
 from aiaml_server.index import Answer, Question
 from aiaml_server.rendering import title, visible
 from aiaml_server.terminal import (
+    EXIT_USAGE,
+    Exit,
     bold,
     dim,
     echo_json,
@@ -61,7 +63,7 @@ def list_(words: Sequence[str], limit: int, json: bool, **options: Any) -> None:
     """
     wanted, rest = Filter.of(**options).with_fields(words)
     if rest:
-        raise InvalidInput(rest[0], "is not a filter; `aiaml search` looks for words")
+        raise Exit(f"{rest[0]} is not a filter; `aiaml search` looks for words", EXIT_USAGE)
     with opened() as bank:
         names = [name for _, name in bank.index.dated(wanted)]
         memories = list(bank.scan(names[:limit]))
