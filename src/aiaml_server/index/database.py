@@ -139,25 +139,25 @@ class Database(CacheDatabase):
 
     def remove(self, names: Collection[str]) -> None:
         """Remove what is recorded of files, and the words that no other file has."""
-        asked = [listed(names)]
+        removed_names = [listed(names)]
         files = f"IN (SELECT id FROM files WHERE name {IN})"
         removed: set[int] = set()
         terms: set[str] = set()
-        for file, *texts in self.rows(f"SELECT * FROM texts WHERE id {files}", asked):
+        for file, *texts in self.rows(f"SELECT * FROM texts WHERE id {files}", removed_names):
             removed.add(file)
             terms.update(count_terms(*texts)[0])
         for table in ("texts WHERE id", "labels WHERE file", "files WHERE id"):
-            self.rows(f"DELETE FROM {table} {files}", asked)
-        asked = [listed(terms)]
+            self.rows(f"DELETE FROM {table} {files}", removed_names)
+        their_terms = [listed(terms)]
         buckets = listed({file // _BUCKET for file in removed})
         statement = f"SELECT * FROM postings WHERE term {IN} AND bucket {IN}"
-        for term, bucket, recorded in self.rows(statement, [*asked, buckets]).fetchall():
+        for term, bucket, recorded in self.rows(statement, [*their_terms, buckets]).fetchall():
             left = array(_ID, [file for file in array(_ID, recorded) if file not in removed])
             values = left.tobytes(), term, bucket
             self.rows("UPDATE postings SET files = ? WHERE term = ? AND bucket = ?", values)
-        self.rows(f"DELETE FROM postings WHERE term {IN} AND files = x''", asked)
+        self.rows(f"DELETE FROM postings WHERE term {IN} AND files = x''", their_terms)
         unused = "NOT EXISTS (SELECT 1 FROM postings WHERE postings.term = terms.term)"
-        self.rows(f"DELETE FROM terms WHERE term {IN} AND {unused}", asked)
+        self.rows(f"DELETE FROM terms WHERE term {IN} AND {unused}", their_terms)
 
 
 def listed(values: Iterable[object]) -> str:

@@ -98,14 +98,14 @@ class Index:
         Raises:
             InvalidInput: the keywords are too many, or too long.
         """
-        asked = clean(keywords)
+        words = clean(keywords)
         wanted = wanted or Filter()
 
         def scan() -> Found:
-            hits = every_hit(wanted.among(self._store.scan()), asked)
+            hits = every_hit(wanted.among(self._store.scan()), words)
             return Found(len(hits), hits[part])
 
-        return self._ask(lambda database: find(database, asked, wanted, part), scan)
+        return self._ask(lambda database: find(database, words, wanted, part), scan)
 
     def search(
         self,
@@ -139,7 +139,7 @@ class Index:
         return [memory_id for (memory_id,) in self._rows(statement, listed([prefix]))]
 
     def dated(self, wanted: Filter | None = None) -> list[tuple[int | None, str]]:
-        """Return the moment and the file's name of the memories that match, newest first."""
+        """Return the time and the file name of the memories that match, newest first."""
         condition, values = matching(wanted or Filter())
         order = "ORDER BY instant DESC, name DESC"
         return self._rows(f"SELECT instant, name FROM files WHERE {condition} {order}", *values)

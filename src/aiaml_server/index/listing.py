@@ -43,8 +43,8 @@ def matching(wanted: Filter, ids: Collection[int] | None = None) -> tuple[str, l
         wanted: which memories.
         ids: if given, only those of these ids.
     """
-    asked = {"agent": [wanted.agent], "user": [wanted.user], "topic": wanted.topics}
-    keys = {f"{field} {key}" for field, some in asked.items() for key in some if key}
+    chosen = {"agent": [wanted.agent], "user": [wanted.user], "topic": wanted.topics}
+    keys = {f"{field} {key}" for field, some in chosen.items() for key in some if key}
     having = f"SELECT file FROM labels WHERE key {IN} GROUP BY file HAVING count(*) = {len(keys)}"
     parts: dict[str, object] = {
         f"id IN ({having})": listed(keys) if keys else None,

@@ -34,7 +34,7 @@ class WordMatch(NamedTuple):
     """Where a word of the question was found.
 
     Attributes:
-        text: the word as it was asked.
+        text: the word as it was typed.
         forms: the terms that were found for it.
         rarity: the weight of the word, above 0.
         files: how often a form occurs in each file that has any.
