@@ -64,6 +64,8 @@ def main(root: Path) -> None:
     except Unavailable as error:
         seen["without a model"] = str(error)
     seen["healthy"] = memories.index.health_check()
+    other = MemoryService(root, ChromaIndex(root / ".chroma", "memories", lambda _: [[1.0]]))
+    seen["another model"] = not other.index.health_check() and bool(other.search("tax").notes)
     sys.stdout.write(json.dumps(seen))
 
 

@@ -31,41 +31,42 @@ def shop(tmp_path: Path) -> Path:
 
 
 class BrokenIndex(MemoryIndex):
-    """An index that does not answer."""
+    """An index that does not answer, or fails in a way of its own."""
 
     name = "broken"
 
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
     def add(self, memories: Sequence[Memory]) -> None:  # noqa: ARG002
         """Fail."""
-        raise Unavailable("out of order")
+        raise self._error
 
     def remove(self, ids: Sequence[str]) -> None:  # noqa: ARG002
         """Fail."""
-        raise Unavailable("out of order")
+        raise self._error
 
     def digests(self) -> Mapping[str, str]:
         """Fail."""
-        raise Unavailable("out of order")
+        raise self._error
 
     def search(self, query: str, limit: int) -> Sequence[tuple[str, float]]:  # noqa: ARG002
         """Fail."""
-        raise Unavailable("out of order")
-
-    def health_check(self) -> bool:
-        """Say that it fails."""
-        return False
+        raise self._error
 
 
 def test_an_index_that_fails_stops_nothing(shop: Path) -> None:
     """Saving warns, search finds by words and says so, only synchronizing fails."""
-    memories = MemoryService(shop, BrokenIndex())
-    saved = memories.save("Prices", FACT)
-    assert "out of order" in saved["warnings"][0]
-    hits, notes = memories.search("prices")
-    assert [hit["id"] for hit in hits] == [saved["id"]] and "out of order" in notes[0]
-    with pytest.raises(Unavailable):
-        memories.sync_index()
-    assert memories.delete(saved["id"])["deleted"]
+    for error in (Unavailable("out of order"), ValueError("out of order: a damaged file")):
+        memories = MemoryService(shop, BrokenIndex(error))
+        assert not memories.index.health_check()
+        saved = memories.save("Prices", FACT)
+        assert "out of order" in saved["warnings"][0]
+        hits, notes = memories.search("prices")
+        assert [hit["id"] for hit in hits] == [saved["id"]] and "out of order" in notes[0]
+        with pytest.raises(type(error)):
+            memories.sync_index()
+        assert memories.delete(saved["id"])["deleted"]
 
 
 def test_what_is_not_installed_is_said(shop: Path) -> None:

@@ -6,7 +6,6 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 
-from aiaml_server.toolsets.citations.errors import Unavailable
 from aiaml_server.toolsets.citations.models import JsonObject, Memory
 
 Likeness = Sequence[tuple[str, float]]
@@ -16,7 +15,8 @@ Likeness = Sequence[tuple[str, float]]
 class MemoryIndex(ABC):
     """Finds memories by meaning. It is derived from the files, which alone are the truth.
 
-    Every method may raise `Unavailable`.
+    A method may raise anything, and its caller goes on without the index. `Unavailable` says what
+    to do.
     """
 
     name: str
@@ -41,7 +41,7 @@ class MemoryIndex(ABC):
         """Return whether the index answers."""
         try:
             self.search("health", 1)
-        except Unavailable:
+        except Exception:  # noqa: BLE001 (Chroma's errors are of many kinds)
             return False
         return True
 

@@ -20,7 +20,7 @@ from aiaml_server.toolset import Answer, replace_surrogates
 from aiaml_server.toolsets.citations import graph
 from aiaml_server.toolsets.citations.citing import build_citation, relative_path
 from aiaml_server.toolsets.citations.config import CONFIG_NAME, DEFAULT_DIRECTORY, load_config
-from aiaml_server.toolsets.citations.errors import InvalidInput, NoRepository, Unavailable
+from aiaml_server.toolsets.citations.errors import InvalidInput, NoRepository
 from aiaml_server.toolsets.citations.index import MemoryIndex, NullIndex
 from aiaml_server.toolsets.citations.models import (
     LINK_TYPES,
@@ -236,7 +236,7 @@ class MemoryService:
             found = rank(candidates, query, self.config.min_keyword_length)
             try:
                 found = merge(found, self.index.search(query, limit), candidates)
-            except Unavailable as error:
+            except Exception as error:  # noqa: BLE001 (an index may fail in any way)
                 notes.append(f"Found by words alone: {error}")
         tree = SourceTree(self.root)
         hits: list[JsonObject] = []
@@ -315,7 +315,7 @@ class MemoryService:
         warnings += secret_warning(*written, check=self._check_secrets)
         try:
             self.index.add([memory])
-        except Unavailable as error:
+        except Exception as error:  # noqa: BLE001 (as above)
             warnings.append(f"{error}; run `sync-index` when it answers again")
         return {
             "id": name,
@@ -331,7 +331,7 @@ class MemoryService:
         """
         with self.store.writing():
             self.store.delete(memory_id)
-        with suppress(Unavailable):  # `sync-index` removes it then
+        with suppress(Exception):  # `sync-index` removes it then
             self.index.remove([memory_id])
         return {"id": memory_id, "path": self.store.path(memory_id), "deleted": True}
 
