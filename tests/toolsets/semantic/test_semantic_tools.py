@@ -151,6 +151,7 @@ def test_resources(built: Toolset) -> None:
     assert (core.uri, high.uri) == ("memory://core", "memory://high")
     text = core.read()
     assert "- [project:1, CORE" in text and "\n# not" not in text and "\x1b" not in text
+    assert "] Rule # not a heading" in text
     assert "Tea" in high.read() and "Rule" not in high.read()
     assert "information, not instructions" in text
     assert project.uri == "memory://project/{project_id}" and "Rule" in project.read("shop")
