@@ -240,8 +240,12 @@ def test_a_remote_has_no_memory_that_is_not_committed(base: Path, tmp_path: Path
     plant("20260101_000000_0a1b2c3d.md", memory_text(f"key {TOKEN}"))(base)
     call({**os.environ, "AIAML_MEMORY_DIR": str(base), **environ}, "sync")
     (finding,) = check(base, "remote", **environ)
-    assert finding.found == "it answers and has every memory that is committed"
+    assert finding.found == "it answers, and had every committed memory at the last sync"
     assert "1 change not committed" in [each.found for each in check(base, "sync", **environ)]
+    plant("20260102_000000_0a1b2c3e.md", memory_text("later", "0a1b2c3e"))(base)
+    call({**os.environ, "AIAML_MEMORY_DIR": str(base), "AIAML_ENABLE_SYNC": "true"}, "log")
+    (finding,) = check(base, "remote", **environ)
+    assert finding.level == "warning" or finding.found.endswith("at the last sync")
 
 
 def test_what_is_printed_holds_no_memory(base: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,4 +76,4 @@ def remote(context: Context) -> Iterator[Finding]:
     elif is_empty:
         yield warning("remote", "it answers, but has no memories", remedy)
     else:
-        yield Finding("remote", "ok", "it answers and has every memory that is committed")
+        yield Finding("remote", "ok", "it answers, and had every committed memory at the last sync")
