@@ -431,9 +431,11 @@ def test_current_status_counts_what_waits(pair: tuple[Machine, Machine], remote:
     away = remote.rename(remote.with_name("away"))
     ada.remember("not sent")
     assert ada.sync().problem
+    ada.remember("committed alone")
+    ada.sync(local=True)
     ada.remember("not committed")
     status = current_status(ada.settings)
-    assert (status.uncommitted, status.unsent) == (1, 1)
+    assert (status.uncommitted, status.unsent) == (1, 2)
     assert status.problem
     assert status.problem.kind == "no-repository"
     away.rename(remote)

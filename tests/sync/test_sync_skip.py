@@ -31,6 +31,9 @@ def test_secret_stays_until_it_is_released_or_taken_out(tmp_path: Path, remote: 
     assert {*status.skipped} == {first.file_name, second.file_name}
     assert status.skipped[first.file_name].kind == "secret"
     assert f"`aiaml edit {first.id}`" in status.skipped[first.file_name].remedy
+    machine.path(first).rename(machine.base / "files" / "key.md")
+    assert f"`aiaml edit {first.id}`" in machine.synced().skipped["key.md"].remedy
+    (machine.base / "files" / "key.md").rename(machine.path(first))
     assert {*content_of(remote)} == {plain.file_name}
     assert TOKEN not in everything_in(machine.repository)
     release_secret(machine.base, [first.file_name])

@@ -40,7 +40,7 @@ from aiaml_server.sync.status import (
     problem_of,
     timestamp_now,
 )
-from aiaml_server.sync.transfer import exchange, merge_remote
+from aiaml_server.sync.transfer import count_unsent, exchange, merge_remote
 from aiaml_server.sync.worktree import scan, stat_directory
 from aiaml_server.timestamps import parse_timestamp
 
@@ -56,7 +56,6 @@ _WATCHED = (  # in the repository's directory
     *(f"{NOTES}/{name}" for name in ("released", "forgotten", "deleted")),
 )
 _LEAST_FREE = 1_000_000  # bytes; the status itself could not be written with less
-_STATUS_SECONDS = 2.0  # a commit takes no longer
 
 
 class Cycle:
@@ -153,6 +152,8 @@ class Cycle:
                 before = replica.head
                 replica.reconcile()
                 merge_remote(replica)
+                if status.remote:
+                    count_unsent(replica)
                 if remote:
                     exchange(replica, Remote(repository, remote), self._closing)
                 purge.finish(repository)
@@ -223,7 +224,7 @@ def _obstacle(base: Path) -> Problem | None:
     """Return what keeps a server from committing, if it could not report that itself."""
     if shutil.disk_usage(base).free < _LEAST_FREE:
         return DISK_FULL
-    with hold_lock(base / LOCK_FILE, _STATUS_SECONDS) as hold:
+    with hold_lock(base / LOCK_FILE, 2.0) as hold:  # a commit takes no longer
         return None if hold.acquired else problem_of(hold.problem or LockTimeout())
 
 

@@ -11,7 +11,7 @@ from aiaml_server.files import read_regular
 from aiaml_server.format.memory import parse
 from aiaml_server.format.secrets import reason_to_skip
 from aiaml_server.git import Git, GitFailed
-from aiaml_server.sync.merge import is_memory_path, memory_id_of
+from aiaml_server.sync.merge import is_memory_path
 from aiaml_server.sync.purge import is_purged
 from aiaml_server.sync.repository import Repository, open_repository
 from aiaml_server.sync.status import KEPT_LOCAL, Problem, SyncError
@@ -89,12 +89,12 @@ class SkipRules:
         if not is_memory_path(path):
             return None
         try:
-            parse(data.decode("utf-8"))
+            memory = parse(data.decode("utf-8"))
         except (MalformedFile, UnicodeDecodeError) as error:
             return Problem("invalid", f"it is not a valid memory: {error}", _CORRECT)
         is_checked = self._check_secrets and path not in self._released
         if is_checked and (secret := reason_to_skip(path, data)):
-            return Problem("secret", secret, _TAKE_OUT.format(memory_id_of(path)))
+            return Problem("secret", secret, _TAKE_OUT.format(memory.id))
         return None
 
 

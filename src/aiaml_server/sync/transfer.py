@@ -41,13 +41,12 @@ def exchange(replica: Replica, remote: Remote, closing: threading.Event) -> None
         GitFailed: the remote cannot be reached, or refuses.
         SyncError: it holds something other than memories, or others were faster each time.
     """
-    _count_unsent(replica)
     for attempt in range(_ATTEMPTS):
         replica.remote_head = remote.fetch()
         replica.status.last_fetch = timestamp_now()
         fetched = merge_remote(replica)
         _withhold(replica, fetched)
-        _count_unsent(replica)
+        count_unsent(replica)
         if replica.head == replica.remote_head:
             return
         try:
@@ -72,11 +71,12 @@ def _push(replica: Replica, remote: Remote, fetched: str) -> None:
     replica.status.last_push = timestamp_now()
 
 
-def _count_unsent(replica: Replica) -> None:
+def count_unsent(replica: Replica) -> None:
     """Count the memories that the remote does not have in their present version."""
     tree = replica.repository.tree
-    unsent = changes_between(tree(replica.remote_head), tree(replica.head))
-    replica.status.unsent = sum(map(is_memory_path, unsent))
+    replica.status.unsent = sum(
+        map(is_memory_path, changes_between(tree(replica.remote_head), tree(replica.head)))
+    )
 
 
 # --- merging --------------------------------------------------------------------------------------
