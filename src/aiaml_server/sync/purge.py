@@ -199,5 +199,5 @@ def finish(repository: Repository) -> None:
             shutil.rmtree(damaged, ignore_errors=True)
         for ref in (SCRATCH, FETCHED):
             repository.point(ref, "")
-        repository.git.run("gc", "--quiet", "--prune=now", seconds=_SECONDS)
+        repository.git.run("gc", "--quiet", "--force", "--prune=now", seconds=_SECONDS)
         pending.unlink(missing_ok=True)
