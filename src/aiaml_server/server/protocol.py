@@ -190,8 +190,9 @@ def _guard(function: Callable[..., str], name: str) -> Callable[..., str]:
         try:
             return replace_surrogates(function(**arguments))
         except LookupError:
-            missing = name.format(**arguments)
-            raise MCPError(types.INVALID_PARAMS, f"there is no such {missing}") from None
+            raise MCPError(
+                types.INVALID_PARAMS, f"there is no such {name.format(**arguments)}"
+            ) from None
         except AiamlError as error:
             raise MCPError(types.INTERNAL_ERROR, str(error)) from error
         except Exception as error:

@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Collection
 from typing import Any, cast
@@ -161,7 +162,7 @@ def _start_watchdog() -> None:
 
 def _abandon() -> None:
     log.error("A call has not returned; the process ends without it")
-    logging.shutdown()
+    time.sleep(0.5)  # a thread writes the log; what reads it may hang too
     os._exit(1)
 
 
