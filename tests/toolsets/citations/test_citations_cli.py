@@ -120,7 +120,7 @@ def test_verify_with_files_blames_this_change_and_no_other(
         assert call(capsys, "verify", *words)[0] == expected, words
     _, out, err = call(capsys, "verify", "prices.py")
     assert "prices.py:2 changed" in out and "says: Prices are in cents." in out
-    assert "closest line is 2" in out and "1 verified, 1 stale" in err
+    assert "closest line is 2" in out and "1 checked, 1 stale, 0 unseen" in err
 
 
 def test_verify_of_a_file_that_is_not_there(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -143,7 +143,7 @@ def test_verify_updates_lines_and_times(shop: Path, capsys: pytest.CaptureFixtur
     write(shop, "lib/prices.py", f"\n\n{CODE}")
     git(shop, "add", "--all")
     code, out, err = call(capsys, "verify", "--update")
-    assert code == 0 and "renamed, today lib/prices.py:4" in out and "1 verified" in err
+    assert code == 0 and "renamed, today lib/prices.py:4" in out and "1 checked" in err
     (citation,) = MemoryService(shop).store.get(memory_id).citations
     assert str(citation) == "lib/prices.py:4"
     assert "owner: Ada # stays" in file.read_text("utf-8")

@@ -115,13 +115,14 @@ def verify(given: Namespace, memories: MemoryService) -> Output:
     paths = [relative_path(name, memories.root, os.curdir) for name in given.files]
     results, unread = memories.verify_all(given.update, paths)
     code = NEGATIVE if any(result.stale or result.problem for result in results) else DONE
-    if unread or any(result.is_unseen for result in results):
+    unseen = sum(result.is_unseen for result in results)
+    if unread or unseen:
         code = FAILED
     checked = [result.to_dict() for result in results]
     value = {"memories": checked, "unreadable": list(unread.values())}
     rows = list(report(results, unread))
     stale = sum(bool(result.stale) for result in results)
-    note = f"{len(results)} verified, {stale} stale, {len(unread)} not read"
+    note = f"{len(results)} checked, {stale} stale, {unseen} unseen, {len(unread)} not read"
     if stale:
         note += "; if a memory still holds, `save --id ID --cite FILE:LINE` cites the new lines"
     if given.github:
