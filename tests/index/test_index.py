@@ -79,6 +79,11 @@ def write(base: Path, name: str, content: str, **fields: object) -> Path:
     return path
 
 
+def wait_until_settled(base: Path, name: str) -> None:
+    """Wait until every later change of a file gives another stamp."""
+    wait_until(lambda: bool((stamp := Store(base).stamp(name)) and stamp.settled))
+
+
 def found_names(index: Index, *asked: str) -> list[str]:
     """Return the files that an index finds."""
     return [hit.file_name for hit in index.think(asked)]
@@ -234,6 +239,7 @@ def test_a_stored_memory_is_found_at_once_and_an_edit_by_the_next_scan(base: Pat
         assert found_names(first, "soup") == []
         assert found_names(second, "soup") == []
     path = write(base, "b.md", "stew")
+    wait_until_settled(base, "b.md")
     with closing(Index(Store(base), rescan_seconds=3600)) as seldom:
         assert found_names(seldom, "rice") == []
         path.write_text(path.read_text("utf-8").replace("stew", "rice"), encoding="utf-8")
@@ -385,7 +391,7 @@ def test_lists_and_counts(base: Path, index: Index) -> None:
 def test_verify_names_a_difference(base: Path, index: Index) -> None:
     """Of an index that somebody has changed."""
     write(base, "a.md", "soup of the day")
-    wait_until(lambda: bool((stamp := Store(base).stamp("a.md")) and stamp.settled))
+    wait_until_settled(base, "a.md")
     assert index.verify() == ""
     with sqlite3.connect(index_file(base)) as changed:
         changed.execute("UPDATE terms SET term = 'stew' WHERE term = 'soup'")

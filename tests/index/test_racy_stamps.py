@@ -62,3 +62,17 @@ def test_an_edit_in_the_tick_of_the_last_reading_is_found(tmp_path: Path) -> Non
     store.write("a.md", "word")
     assert score() == once
     index.close()
+
+
+def test_a_half_written_file_is_read_again_at_the_next_question(tmp_path: Path) -> None:
+    """Without waiting for the next scan: its stamp was not trusted."""
+    global now  # noqa: PLW0603
+    now = 1
+    (tmp_path / "files").mkdir()
+    store = TickingStore(tmp_path)
+    index = Index(store, rescan_seconds=3600)
+    (tmp_path / "files" / "a.md").write_text("-")
+    assert index.think(["word"]) == []
+    store.write("a.md", "word")
+    assert [hit.file_name for hit in index.think(["word"])] == ["a.md"]
+    index.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from aiaml_server.storage.store import Stamp, Store
+from aiaml_server.storage.store import NEVER, Stamp, Store
 
 
 class ChangeDetector:
@@ -44,7 +44,7 @@ class ChangeDetector:
         return seconds is not None and time.monotonic() - self._rescanned >= seconds
 
     def find(self, directory: Stamp) -> list[str]:
-        """Return the names of files that appeared, disappeared or were changed, in order.
+        """Return the names of files that appeared, disappeared or may have changed, in order.
 
         Raises:
             StoreError: the directory cannot be read.
@@ -59,6 +59,7 @@ class ChangeDetector:
             for name in self.known.keys() - changed:
                 if self._store.stamp(name) != self.known[name]:
                     changed.add(name)
+        changed.update(name for name, stamp in self.known.items() if stamp == NEVER)
         self._seen = directory
         self.listed = directory if directory.settled else None
         return sorted(changed)
