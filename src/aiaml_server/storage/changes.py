@@ -49,10 +49,7 @@ class ChangeDetector:
         Raises:
             StoreError: the directory cannot be read.
         """
-        names = self._store.names()
-        changed = {name for name in names if name not in self.known}
-        if len(names) - len(changed) < len(self.known):  # some are gone
-            changed |= self.known.keys() - set(names)
+        changed = self.known.keys() ^ set(self._store.names())
         is_replaced = not changed and directory != self._seen
         if self._is_rescan_due() or (is_replaced and self._rescan_seconds is not None):
             self._rescanned = time.monotonic()
