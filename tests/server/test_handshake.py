@@ -96,6 +96,16 @@ def test_a_server_that_has_none_writes_it(tmp_path: Path) -> None:
     wait_until(lambda: Handshake(DEFAULT).is_cached)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.usefixtures("cache")
+def test_the_process_that_writes_it_leaves_no_zombie(tmp_path: Path) -> None:
+    """Although nobody waits for it."""
+    with Client(tmp_path / "base") as client:
+        wait_until(lambda: Handshake(DEFAULT).is_cached)
+        threads = Path(f"/proc/{client.process.pid}/task")
+        wait_until(lambda: not any(each.read_text() for each in threads.glob("*/children")))
+
+
 @pytest.mark.usefixtures("cache")
 def test_another_set_of_toolsets_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """And so have settings that change the tools."""

@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import sys
+import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from importlib.util import find_spec
@@ -51,7 +52,7 @@ class Handshake:
         self._version = ""  # that the client chose with `initialize`
         self._is_initialized = False
         self._is_over = False
-        self.handled: set[object] = set()
+        self.handled = set[object]()
         with suppress(AiamlError, OSError, ValueError):
             self.path = cache_directory() / f"handshake-{_key(manifests)}.json"
             if check_own(self.path.parent, directory=True):
@@ -96,17 +97,21 @@ def write_in_background(manifests: Sequence[Manifest]) -> None:
     """Start a process that writes the file for these toolsets; do not wait for it."""
     import subprocess  # noqa: PLC0415 (slow; with a cached handshake it is not needed)
 
-    names = [each.name for each in manifests]
     with suppress(OSError):
         process = subprocess.Popen(  # noqa: S603 (the running Python)
-            [sys.executable, "-m", __spec__.name, *names],
+            [
+                sys.executable,
+                "-m",
+                "aiaml_server.server.handshake",
+                *(each.name for each in manifests),
+            ],
             cwd=sys.prefix,  # with -m, Python also imports from the working directory
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        process.returncode = 0  # nobody waits for it
+        threading.Thread(target=process.wait, daemon=True).start()  # it leaves no zombie
 
 
 def write(manifests: Sequence[Manifest]) -> None:
@@ -141,8 +146,8 @@ def _key(manifests: Sequence[Manifest]) -> str:
 def _environ(manifests: Sequence[Manifest]) -> dict[str, str]:
     """Return the variables that may change the tools: all of the toolsets but the default one."""
     settings = [setting for each in manifests if each.name != DEFAULT for setting in each.settings]
-    names = sorted(setting.name for setting in settings)
-    return {name: os.environ[name] for name in names if name in os.environ}
+    names = {setting.name for setting in settings} & os.environ.keys()
+    return {name: os.environ[name] for name in sorted(names)}
 
 
 async def _record(manifests: Sequence[Manifest]) -> dict[str, str]:

@@ -54,7 +54,7 @@ class _Connection:
         self._read = read
         self._write = write
         self._handled = handled
-        self._unanswered: Counter[object] = Counter()
+        self._unanswered = Counter[object]()
         self._all_answered = anyio.Event()
 
     async def messages(self) -> AsyncIterator[SessionMessage]:
