@@ -99,7 +99,7 @@ def kills(place: Path, number: int) -> None:
         stored |= remember(settings, 2)
         child = os.fork()
         if not child:
-            Cycle(settings).run()
+            Cycle(settings).run(lock_seconds=9.0)  # what the kill before left may just end
             os._exit(0)
         time.sleep(random.uniform(0, 0.4))
         os.kill(child, signal.SIGKILL)
