@@ -131,6 +131,10 @@ PASSWORDS = (
     "access_token=9f86d081884c7d65",
     "das Passwort ist Haus4711",
     "пароль: Луна-2024",
+    "The key box PIN is 4711",
+    "My token app password is Tr0ub4dor&3",
+    "The token page and password: hunter2!",
+    "PIN-Code: 4711",
 )
 """A name beside a value with a digit or a symbol."""
 

@@ -26,13 +26,14 @@ _EXAMPLE = re.compile(
 """Words of values that documentation shows as examples."""
 
 _NAME = (
-    r"(?P<name>pass(?:word|phrase|wd|code)|pwd|pin|secret|token|key)s?"
+    r"(?P<name>pass(?:word|phrase|wd|code)|pwd|pin(?:-?code)?|secret|token|key)s?"
     r"|Passwort|Kennwort|mot[ ]de[ ]passe|contraseña|senha|пароль|密码|密碼|パスワード|비밀번호"
 )
+_OTHER_NAME = rf"(?:{_NAME.replace('?P<name>', '?:')}) (?![^\W_])"
 _NAMED_VALUE = re.compile(
     rf"""(?ix)
     (?<![^\W_]) (?:{_NAME}) (?![^\W_])
-    (?: [ \t] [\w'/-]{{1,24}} ){{0,4}}?                     # "PIN of my card"
+    (?: [ \t] (?!{_OTHER_NAME}) [\w'/-]{{1,24}} ){{0,4}}?   # "PIN of my card"
     ["'`)\]*:]{{0,3}}
     (?:
         \s{{0,4}} (?: := | => | -> | [:=|] {{1,2}} ) \s{{0,4}}
@@ -137,7 +138,7 @@ def _looks_secret(name: str, before_value: str, value: str) -> bool:
     value = value.rstrip(".!?:*_")
     if _EXAMPLE.search(value) or _REFERENCE.match(value) or _PLAIN_WORDS.fullmatch(value):
         return False
-    if name.lower() == "pin":
+    if name.lower().startswith("pin"):
         return bool(re.fullmatch(r"\d[\d -]{2,10}\d", value))
     if name.lower() in ("key", "token") and not _SECRET_KEY_NAME.search(before_value):
         return bool(_RANDOM_VALUE.fullmatch(value)) and not _IDENTIFIER.fullmatch(value)
