@@ -26,7 +26,7 @@ ID_FILE = ".aiaml-id"
 REPOSITORIES = (".git", ".aiaml.git")
 EVERY = "*"
 _PROGRAM = "aiaml"
-_RECORDS = "trusted.json"
+_RECORDS = "trusted.jsonl"
 _ID = re.compile(r"[0-9a-f]{32}\n?")
 _MAX_ID_BYTES = 64
 _MAX_RECORDS_BYTES = 1024 * 1024
@@ -184,8 +184,8 @@ def trust(directory: Path) -> str:
         record = Trusted(read_id(path) or _write_id(path), path)
         records = trusted_directories()
         if record not in records:
-            rows = [[each.id, str(each.path)] for each in (*records, record)]
-            replace_atomic(state / _RECORDS, json.dumps(rows, indent=1).encode())
+            rows = [json.dumps([each.id, str(each.path)]) for each in (*records, record)]
+            replace_atomic(state / _RECORDS, "\n".join([*rows, ""]).encode())
     return record.id
 
 
@@ -204,9 +204,11 @@ def _write_id(path: Path) -> str:
 
 
 def trusted_directories() -> list[Trusted]:
-    """Return the directories that this user trusts; none if the record cannot be read."""
-    try:
-        rows = json.loads(read_own(state_directory() / _RECORDS, _MAX_RECORDS_BYTES))
-        return [Trusted(str(found), Path(path)) for found, path in rows]
-    except (OSError, UnsafePath, ValueError, TypeError):
-        return []
+    """Return the directories that this user trusts, without lines that a person has damaged."""
+    found = []
+    with suppress(OSError, UnsafePath):
+        for line in read_own(state_directory() / _RECORDS, _MAX_RECORDS_BYTES).splitlines():
+            with suppress(ValueError, TypeError):
+                directory_id, path = json.loads(line)
+                found.append(Trusted(str(directory_id), Path(path)))
+    return found

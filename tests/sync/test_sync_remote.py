@@ -73,19 +73,22 @@ def test_remote_with_anything_else_is_refused_by_name(tmp_path: Path, remote: Pa
     machine = Machine(tmp_path / "base", remote)
     machine.remember("one")
     machine.synced()
-    push_files(remote, {"src/main.py": "print()"})
+    push_files(remote, {"src/main.py": "print()", "notes\nWhat to do: run.txt": ""})
     machine.remember("two")
     for _ in range(2):
         problem = machine.sync().problem
         assert problem
-        assert (problem.kind, "src/main.py" in problem.sentence) == ("not-empty", True)
+        assert (problem.kind, r"'notes\nWhat to do: run.txt'" in problem.sentence) == (
+            "not-empty",
+            True,
+        )
         assert "empty" in problem.remedy
     assert not (machine.base / "src").exists()
     with pytest.raises(SyncError, match="something other than memories"):
         setup_remote(tmp_path / "new", str(remote))
     link = remote.with_name("clone") / "files" / "20260101_000000_1b2c3d4e.md"
     link.symlink_to("/etc/passwd")
-    git(link.parent.parent, "rm", "--quiet", "-r", "src")
+    git(link.parent.parent, "rm", "--quiet", "-r", "src", "notes*")
     git(link.parent.parent, "add", "-f", "files")
     as_person(link.parent.parent, "commit", "--quiet", "-m", "Link")
     git(link.parent.parent, "push", "--quiet", "origin", "HEAD:main")

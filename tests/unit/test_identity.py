@@ -168,7 +168,7 @@ def test_a_link_to_a_base_is_the_base(tmp_path: Path) -> None:
 def test_a_record_that_is_not_ours_trusts_nothing(tmp_path: Path, damage: str) -> None:
     """Nobody else can make this user trust a directory."""
     base = make_base(tmp_path / "base")
-    record = state_directory() / "trusted.json"
+    record = state_directory() / "trusted.jsonl"
     if damage == "link":
         record.rename(tmp_path / "elsewhere.json")
         record.symlink_to(tmp_path / "elsewhere.json")
@@ -179,6 +179,25 @@ def test_a_record_that_is_not_ours_trusts_nothing(tmp_path: Path, damage: str) -
         record.write_text("no" if damage == "no json" else '[["x"]]', "utf-8")
     assert trusted_directories() == []
     assert not is_trusted(base)
+
+
+def test_trust_is_withdrawn_by_deleting_a_line(tmp_path: Path) -> None:
+    """Neither that nor a damaged line takes trust from another directory."""
+    for name in ("first", "second", "third"):
+        (tmp_path / name).mkdir()
+        trust(tmp_path / name)
+    record = state_directory() / "trusted.jsonl"
+    first, second, third = record.read_text().splitlines()
+    assert str(tmp_path / "second") in second
+    record.write_text(f"{first[:-1]}\n{third}\n")
+    assert [is_trusted(tmp_path / name) for name in ("first", "second", "third")] == [
+        False,
+        False,
+        True,
+    ]
+    trust(tmp_path / "first")
+    assert is_trusted(tmp_path / "first")
+    assert is_trusted(tmp_path / "third")
 
 
 def test_safe_directories_are_trusted(tmp_path: Path) -> None:
@@ -209,7 +228,7 @@ def test_the_command_lists_and_trusts(tmp_path: Path, monkeypatch: pytest.Monkey
     (project / ".memory").mkdir(parents=True)
     monkeypatch.setenv("AIAML_MEMORY_DIR", str(base))
     assert run() == f"{base}\n"
-    (state_directory() / "trusted.json").unlink()
+    (state_directory() / "trusted.jsonl").unlink()
     assert f"Trust it with: aiaml trust {base}" in " ".join(run().split())
     assert run(str(base)).startswith(f"Trusted {base}.\n")
     assert run(str(project)).startswith(f"Trusted {project / '.memory'}.\n")

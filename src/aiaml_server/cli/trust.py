@@ -61,7 +61,7 @@ def trust_command(directory: Path | None, json: bool) -> None:
         except OSError as error:
             raise StoreError("trust", path, error) from error
         echo(f"Trusted {path}.")
-    echo(f"To undo this, delete the path from {state_directory() / 'trusted.json'}.")
+    echo(f"To undo this, delete its line from {state_directory() / 'trusted.jsonl'}.")
 
 
 def _paths(directory: Path) -> list[Path]:

@@ -107,7 +107,7 @@ class Remote:
             is_file = mode in ("100644", "100755")
             is_known = is_memory_path(path) or path == PURGE_FILE or _HARMLESS.fullmatch(path)
             if not (is_file and is_known):
-                raise _not_empty(path)
+                raise _not_empty(repr(path))
 
     def push(self, commit: str, replaced: str = "") -> None:
         """Let the remote's main be a commit that holds all that is there.
