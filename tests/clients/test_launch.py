@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 from aiaml_server.clients import launch
 
 
@@ -44,3 +46,14 @@ def test_an_installed_command_is_started_by_its_absolute_path(tmp_path: Path) ->
     assert launch.command_of({}, module, "/p", str(tmp_path / "bin" / "python")) == [server]
     assert launch.command_of({}, module, "/p", "/py") == ["/py", "-m", "aiaml_server"]
     assert Path(launch.command()[0]).is_absolute()
+
+
+def test_a_command_for_other_computers_has_what_a_toolset_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through uvx, which is found by its name there too."""
+    program(tmp_path, "uvx")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert launch.portable_command(["citations"]) == ["uvx", "aiaml-server"]
+    with_extra = ["uvx", "--from", "aiaml-server[semantic]", "aiaml-server"]
+    assert launch.portable_command(["citations", "semantic"]) == with_extra

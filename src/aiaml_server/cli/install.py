@@ -292,7 +292,7 @@ def _entry(
         more = {key: ",".join(toolsets.known(toolsets.OPTION, ",".join(wanted)))}
     if client.project:
         name = "-".join([ENTRY, *(toolset for toolset in served if toolset != DEFAULT)])
-    command = launch.portable_command() if client.project else launch.command()
+    command = launch.portable_command(served) if client.project else launch.command()
     yield clients.connect(client, machine, command, {**variables, **more}, name)
 
 

@@ -6,13 +6,13 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from aiaml_server.storage.programs import find
 
 SERVER = "aiaml-server"
-_UV_CACHE = re.compile(r"[/\\](archive|builds|environments)-v\d+[/\\]")
+_UV_CACHE = re.compile(r"[/\\](archive|builds|environments)-v\d+([/\\]|$)")
 
 
 def command() -> list[str]:
@@ -33,21 +33,25 @@ def command_of(environ: Mapping[str, str], argv0: str, prefix: str, executable: 
     if launcher := environ.get("AIAML_LAUNCHER"):
         if not launcher.lower().endswith((".cmd", ".bat")):
             return [launcher]
-        shell = environ.get("COMSPEC", "cmd.exe")
-        return [shell, "/c", "call", launcher]  # without `call`, a path with blanks is cut
+        # Without `call`, a path with blanks is cut.
+        return [environ.get("COMSPEC", "cmd.exe"), "/c", "call", launcher]
     uvx = find("uvx", environ.get("PATH"))
-    if uvx and _UV_CACHE.search(f"{prefix}/"):  # uv empties its cache at times
+    if uvx and _UV_CACHE.search(prefix):  # uv empties its cache at times
         source = _source()
         origin = ["--from", f"{SERVER} @ {source}"] if source else []
         return [uvx, *origin, SERVER]
     # With -m, Python would import what lies in the directory where the client starts it.
-    named = argv0 if Path(argv0).stem in (SERVER, "aiaml") else executable
-    return _beside(named) or _beside(executable) or [executable, "-m", "aiaml_server"]
+    return (
+        (Path(argv0).stem in (SERVER, "aiaml") and _beside(argv0))
+        or _beside(executable)
+        or [executable, "-m", "aiaml_server"]
+    )
 
 
-def portable_command() -> list[str]:
+def portable_command(toolsets: Sequence[str]) -> list[str]:
     """Return a command that works on other computers: `uvx`, or the server in the PATH."""
-    return ["uvx", SERVER] if find("uvx") else [SERVER]
+    origin = ["--from", f"{SERVER}[semantic]"] if "semantic" in toolsets else []
+    return ["uvx", *origin, SERVER] if find("uvx") else [SERVER]
 
 
 def _source() -> str:
