@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -142,6 +143,36 @@ def test_database_of_somebody_else_is_opened_after_a_yes(shop: Path) -> None:
         del os.environ["AIAML_SEMANTIC_PROJECT"]
     trust(stranger / ".memory")
     assert "Tea from a stranger" in run("search", "tea")
+
+
+def test_no_command_uses_what_is_not_trusted(shop: Path) -> None:
+    """A copied project, its backups alone, and a link to a trusted one; nothing is changed."""
+    run("init")
+    run("add", "tea")
+    run("backup")
+    run("add", "coffee")
+    copied, backups, linked = (shop.parent / name for name in ("copied", "backups", "linked"))
+    shutil.copytree(shop, copied)
+    shutil.copytree(shop, backups)
+    (backups / ".memory" / "db").unlink()
+    linked.mkdir()
+    (linked / ".memory").symlink_to(shop / ".memory")
+    before = contents(shop.parent)
+    for project, message in ((copied, "not created"), (backups, "not created"), (linked, "link")):
+        os.chdir(project)
+        commands = [("restore", "project", "--yes"), ("backup",)]
+        if project != backups:
+            commands += [("add", "x"), ("show", "project:1"), ("forget", "project:1", "--yes")]
+        for words in commands:
+            assert message in run(*words, code=1), words
+        assert contents(shop.parent) == before
+    os.chdir(shop)
+    assert "restored" in run("restore", "project", "--yes")
+
+
+def contents(directory: Path) -> dict[Path, bytes]:
+    """Return what each file below a directory holds."""
+    return {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
 
 
 def test_memory_directory_without_a_database_needs_no_yes(shop: Path) -> None:

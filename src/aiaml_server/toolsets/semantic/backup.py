@@ -20,8 +20,15 @@ _PATTERN = "db-[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
 
 
 def list_backups(database: Database) -> list[Path]:
-    """Return a database's backups, newest first."""
-    return sorted((database.path.parent / paths.BACKUPS).glob(_PATTERN), reverse=True)
+    """Return a database's backups, newest first.
+
+    Raises:
+        SemanticError: they may not be used, as `Database.check_access` says.
+    """
+    backups = sorted((database.path.parent / paths.BACKUPS).glob(_PATTERN), reverse=True)
+    if backups or database.exists:
+        database.check_access()
+    return backups
 
 
 def count_memories(backup: Path) -> int:

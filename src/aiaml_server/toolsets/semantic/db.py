@@ -212,6 +212,22 @@ class Database:
         named = self._trusted or is_global
         return named or is_trusted(directory) or is_trusted(directory.parent)
 
+    def check_access(self) -> None:
+        """Check that memories in the directory, also those of a backup, may be used.
+
+        Raises:
+            UntrustedDatabase: another person or machine created them.
+            CorruptDatabase: the directory is a link, or another user's.
+        """
+        directory = self.path.parent
+        with translated_errors(self.path):
+            check_own(directory, directory=True)
+            if not self.is_trusted:
+                raise UntrustedDatabase(
+                    f"{self.path} was not created by you on this machine, and is not opened;"
+                    f" if you trust it, run: aiaml trust {directory.parent}"
+                )
+
     def close(self) -> None:
         """Close the file if it is open."""
         with self._lock:
@@ -262,11 +278,8 @@ class Database:
             return sql
         self.close()
         _import_apsw()  # without it, nothing is created and trusted below
-        if self.exists and not self.is_trusted:
-            raise UntrustedDatabase(
-                f"{self.path} was not created by you on this machine, and is not opened;"
-                f" if you trust it, run: aiaml trust {self.path.parent.parent}"
-            )
+        if self.exists:
+            self.check_access()
         if create:
             is_project = self.project_name is not None
             paths.make_memory_directory(self.path.parent, ignored_by_git=is_project)
@@ -278,7 +291,6 @@ class Database:
 
     def _connect(self, *, create: bool) -> Any:
         apsw = _import_apsw()
-        check_own(self.path.parent, directory=True)
         os.close(open_own(self.path, os.O_RDWR | os.O_CREAT if create else os.O_RDONLY))
         # SQLite opens it only for reading where the system allows no more.
         sql = apsw.Connection(os.path.realpath(self.path), flags=apsw.SQLITE_OPEN_READWRITE)
