@@ -150,15 +150,15 @@ def test_wrong_values_are_named_and_change_nothing(path: Path) -> None:
         with pytest.raises(NotFound):
             memory.save("run", "x", id="0a1b2c3d")
         assert memory.usage()["run"].entries == 0
-    wrong: list[dict[str, Any]] = [
-        {"session": ""},
-        {"session": "a\nb"},
-        {"plan_scope": "x"},
-        {"limit": 0},
-        {"limit": {"x": 1}},
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"session": ""}, "session: must be"),
+        ({"session": "a\nb"}, "session: must be"),
+        ({"plan_scope": "x"}, "plan_scope: must be"),
+        ({"limit": 0}, "limit: must be from 1"),
+        ({"limit": {"rnu": 3}}, "limit: names 'rnu'; there are run, session, plan"),
     ]
-    for arguments in wrong:
-        with pytest.raises(InvalidInput):
+    for arguments, message in wrong:
+        with pytest.raises(InvalidInput, match=f"^{message}"):
             Compartments(path, **arguments)
 
 
@@ -254,6 +254,26 @@ def test_the_file_is_private_and_keeps_what_it_does_not_know(path: Path) -> None
         assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_an_invalid_entry_is_named_in_plain_words(path: Path) -> None:
+    """With its session, compartment, number and field."""
+    for entry, message in (
+        ({"content": "x", "priority": 11}, "id: must be the id of an entry, as text"),
+        ({"id": "a", "content": "x", "priority": 11}, "priority: must be a whole number from 1 to"),
+        ({"id": "a", "content": "x", "access_count": "3"}, "access_count: must be a whole number"),
+        ({"id": "a", "content": "x", "updated_at": 3}, "updated_at: must be a text"),
+        ({"id": "a", "content": "\x07"}, "content: contains the character U+0007"),
+    ):
+        rows = [{"id": "0", "content": "x"}, entry]
+        value = {"format": 1, "sessions": {"shop": {"plan": rows}}}
+        path.write_text(json.dumps(value), encoding="utf-8")
+        with Compartments(path) as memory, pytest.raises(DiskError) as caught:
+            memory.get("plan")
+        assert str(caught.value).startswith(f"{path}, session 'shop', plan, entry 2, {message}"), (
+            entry
+        )
+        assert "\n" not in str(caught.value) and "pydantic" not in str(caught.value)
+
+
 @pytest.mark.parametrize("data", [b"", b'{"format": 1, "sessions": {"default"', b'{"format":\xff'])
 def test_a_damaged_file_is_kept_under_another_name(data: bytes, path: Path) -> None:
     """By the first change; reading leaves it alone. The person reads of each once."""
@@ -279,6 +299,7 @@ def test_a_damaged_file_is_kept_under_another_name(data: bytes, path: Path) -> N
         b'{"format": 2}',
         b'{"format": 1, "sessions": {"default": {"plan": [{"id": "a", "content": 1}]}}}',
         b'{"format": 1, "sessions": []}',
+        b'{"format": 1, "sessions": {"default": {"plan": ["a"]}}}',
     ],
 )
 def test_a_file_that_is_not_ours_is_left_alone(data: bytes, path: Path) -> None:
@@ -290,7 +311,7 @@ def test_a_file_that_is_not_ours_is_left_alone(data: bytes, path: Path) -> None:
     remedies = "(name another file in AIAML_COMPARTMENTS_FILE|correct it|use a later version)"
     with Compartments(path) as memory:
         for call in (lambda: memory.get("session"), lambda: memory.save("session", "x")):
-            with pytest.raises(DiskError, match=rf"memory\.json .*{remedies}"):
+            with pytest.raises(DiskError, match=rf"memory\.json.*{remedies}"):
                 call()
         memory.save("run", "the run memory still works")
     assert path.read_bytes() == data
@@ -563,6 +584,12 @@ def test_the_commands_show_and_clear(path: Path) -> None:
     assert json.loads(completed([*command, "show", "--json"]).stdout)[0]["content"].startswith(
         "Eur"
     )
+    with Compartments(path, session="shop") as memory:
+        memory.save("plan", "Step.")
+    named = completed(
+        [*command, "clear", "plan", "--yes"], env={**os.environ, "AIAML_SESSION": "shop"}
+    )
+    assert (named.returncode, named.stderr.strip()) == (0, "Deleted 1.")
     path.write_bytes(b'{"format": 9}')
     assert completed([*command, "show"]).returncode == 2
     path.write_bytes(b'{"format": 1, "sess')

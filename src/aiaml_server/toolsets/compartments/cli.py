@@ -76,7 +76,13 @@ def show_command(path: Path, compartment: str | None, session: str | None, json:
 
 @compartments.command("clear")
 @click.argument("compartment", type=STORED)
-@click.option("--session", metavar="NAME", required=True, help="The session.")
+@click.option(
+    "--session",
+    metavar="NAME",
+    envvar=SESSION.name,
+    required=True,
+    help=f"The session; default: {SESSION.name}.",
+)
 @yes_option
 @click.pass_obj
 def clear_command(path: Path, compartment: str, session: str, yes: bool) -> None:

@@ -34,8 +34,11 @@ RULES = {
     "query": "words to look for, as text",
     "limit": "a whole number from 1",
     "offset": "a whole number from 0",
+    "access_count": "a whole number from 0",
+    "created_at": "a text",
+    "updated_at": "a text",
 }
-"""The rule of each parameter, for error messages."""
+"""The rule of each parameter, and of each other field in the file, for error messages."""
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _COMMON = """

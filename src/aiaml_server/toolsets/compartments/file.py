@@ -14,11 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from aiaml_server.errors import Busy, DiskError, MalformedFile
+from aiaml_server.errors import Busy, DiskError, InvalidInput, MalformedFile
 from aiaml_server.files import hold_lock, make_directory, read_regular, replace_atomic
-from aiaml_server.toolsets.compartments.entry import Entry
+from aiaml_server.toolsets.compartments.entry import Entry, make_entry
 from aiaml_server.toolsets.compartments.settings import FILE
 from aiaml_server.toolsets.failures import disk_error
 
@@ -130,10 +128,14 @@ class MemoryFile:
         self._sessions = {}
         try:
             for name, parts in value.get("sessions", {}).items():
-                self._sessions[name] = {part: _entries(rows) for part, rows in parts.items()}
-        except (ValidationError, AttributeError, TypeError) as error:
-            reason = " ".join(str(error).split("For further")[0].split())
-            raise DiskError(f"{self.path} has an invalid entry: {reason}; correct it") from error
+                self._sessions[name] = {part: _entries(rows, part) for part, rows in parts.items()}
+        except InvalidInput as error:
+            raise DiskError(f"{self.path}, session {name!r}, {error}; correct it") from error
+        except (AttributeError, TypeError) as error:
+            raise DiskError(
+                f"{self.path} must hold an object of sessions, each with lists of entries;"
+                " correct it"
+            ) from error
 
     def _parse(self) -> dict[str, Any]:
         """Return the JSON object of the file.
@@ -202,11 +204,21 @@ class MemoryFile:
         return data
 
 
-def _entries(rows: list[Any]) -> Entries:
-    """Return the entries of a list by id; of two with one id, the second gets another."""
+def _entries(rows: list[Any], compartment: str) -> Entries:
+    """Return the entries of a list by id; of two with one id, the second gets another.
+
+    Raises:
+        InvalidInput: an entry is not valid; the error names it and its field.
+        TypeError: it is not a list of objects.
+    """
     entries: Entries = {}
-    for row in rows:
-        entry = Entry.model_validate(row)
+    for number, row in enumerate(rows, 1):
+        try:
+            entry = make_entry(**row)
+        except InvalidInput as error:
+            raise InvalidInput(
+                f"{compartment}, entry {number}, {error.field}", error.reason
+            ) from None
         while entry.id in entries:
             entry = entry.model_copy(update={"id": f"{entry.id}-2"})
         entries[entry.id] = entry

@@ -100,7 +100,9 @@ class Compartments:
             raise InvalidInput("session", f"must be 1 to {MAX_SESSION_NAME} printable characters")
         if plan_scope not in PLAN_SCOPES:
             raise InvalidInput("plan_scope", 'must be "session" or "run"')
-        if not set(limits) <= set(COMPARTMENTS) or min(limits.values(), default=1) < 1:
+        for name in set(limits) - set(COMPARTMENTS):
+            raise InvalidInput("limit", f"names {name!r}; there are {', '.join(COMPARTMENTS)}")
+        if min(limits.values(), default=1) < 1:
             raise InvalidInput("limit", 'must be from 1, or for example {"run": 2000}')
         if not Path(path).is_absolute() and (reason := leaves_directory(os.fspath(path))):
             raise InvalidInput("path", reason)
