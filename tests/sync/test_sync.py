@@ -288,6 +288,27 @@ def test_damaged_repository_is_made_anew(damaged: str, pair: tuple[Machine, Mach
     assert list(ada.base.glob(".git.damaged-*"))
 
 
+def test_damaged_pack_of_which_no_ref_knows_is_noticed(pair: tuple[Machine, Machine]) -> None:
+    """The power failed after a fetch wrote it, and before a ref named what it holds."""
+    ada, bob = pair
+    ada.remember("one")
+    settle([ada, bob])
+    directory = ada.repository / "refs"
+    refs = {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+    packs = {*ada.repository.glob("objects/pack/*.pack")}
+    memory = bob.remember("two")
+    settle([bob, ada])
+    for path in {*ada.repository.glob("objects/pack/*.pack")} - packs:
+        path.chmod(0o600)
+        path.write_bytes(path.read_bytes()[:-1] + b"x")
+    for path, text in refs.items():
+        path.write_bytes(text)
+    ada.restart()
+    ada.synced()
+    assert memory.file_name in ada.files
+    assert ada.files == bob.files
+
+
 @pytest.mark.parametrize("is_running", [True, False])
 def test_stopped_git_is_no_damage(
     is_running: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -263,7 +263,7 @@ class Repository:
         The new one is filled from the files and the remote.
         """
         try:
-            self.git.run("fsck", "--connectivity-only", "--no-dangling", seconds=_LONG_SECONDS)
+            self.git.run("fsck", "--no-dangling", seconds=_LONG_SECONDS)
         except GitFailed as error:
             if error.exit_code == TIMED_OUT:  # it has said nothing about the repository
                 raise
