@@ -17,7 +17,7 @@ from aiaml_server.errors import (
     MalformedFile,
     NotCommitted,
 )
-from aiaml_server.format.memory import SHORTEST_ID, Memory, format, parse
+from aiaml_server.format.memory import SHORTEST_ID, Memory, format, parse, parsed
 from aiaml_server.settings import Settings
 from aiaml_server.storage.store import MAX_FILE, Store
 from aiaml_server.sync import Problem, Syncer, sync_once
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from aiaml_server.format.filters import Filter
     from aiaml_server.format.scorer import Hit
     from aiaml_server.index import Index
-    from aiaml_server.sync.history import History
+    from aiaml_server.sync.history import History, Version
 
 log = logging.getLogger(__name__)
 
@@ -290,6 +290,25 @@ class MemoryBank(Store):
 
         self.commit(seconds=seconds)
         return History(self.base)
+
+    def forgotten(self, history: History, since: float = 0) -> list[tuple[Version, str]]:
+        """Return the deletion of each forgotten memory with its last text, newest first.
+
+        A memory that was renamed is not one of them: its id exists.
+
+        Args:
+            history: the history.
+            since: the time, in seconds since 1970, after which they were forgotten.
+        """
+        deletions = [row for row in history.versions() if row.time >= since and not row.after]
+        texts = history.texts(row.before for row in deletions)
+        found: dict[str, tuple[Version, str]] = {}
+        for deletion in deletions:
+            text = texts[deletion.before]
+            if memory := parsed(text):
+                found.setdefault(memory.id, (deletion, text))
+        present = self.recall(found)
+        return [row for memory_id, row in found.items() if not present[memory_id]]
 
     def _wake(self) -> None:
         """Let the background work know that a file was written or deleted."""

@@ -14,9 +14,9 @@ import re
 import shutil
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from rich.cells import cell_len, set_cell_size
@@ -32,9 +32,6 @@ EXIT_NOTHING = 1  # not found, no match, not wanted
 EXIT_FAILED = 1  # the disk, git or a file refused; `doctor` found something
 EXIT_USAGE = 2  # wrong arguments or settings
 EXIT_INTERRUPTED = 130
-
-_MANY = 2000  # files that are worth a progress bar
-Item = TypeVar("Item")
 
 
 class Exit(AiamlError):  # noqa: N818 (it need not be an error)
@@ -102,13 +99,6 @@ def confirm(question: str) -> None:
         raise Exit("there is no terminal to ask on; confirm with --yes", EXIT_USAGE)
     if not click.confirm(safe(question), err=True):
         raise Exit("nothing was changed")
-
-
-def progress(items: Sequence[Item], doing: str) -> Iterator[Item]:
-    """Yield the items. If there are many, show a progress bar on a terminal."""
-    hidden = len(items) < _MANY or not sys.stderr.isatty()
-    with click.progressbar(items, label=safe(doing), file=sys.stderr, hidden=hidden) as shown:
-        yield from shown
 
 
 def configure_streams() -> None:
@@ -179,10 +169,7 @@ def safe(text: str) -> str:
     return inert("".join(pieces))
 
 
-_STYLES = {
-    "bold": 1, "dim": 2, "italic": 3, "underline": 4, "struck": 9,
-    "red": 31, "green": 32, "yellow": 33, "cyan": 36,
-}  # fmt: skip
+_STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33}
 # A style stands in a text as a mark that no other text can hold, since it is drawn at each start;
 # so a colour that a memory or a remote wrote itself is shown and not obeyed.
 _KEY = f"\x1b{os.urandom(12).hex()}:"

@@ -61,3 +61,56 @@ def test_restore_brings_back_what_was_forgotten_or_earlier(machine: Machine) -> 
     done = machine.aiaml("restore", "--since", "1h", "--yes", AIAML_ENABLE_SYNC="true")
     assert done.returncode == 0, done.stderr
     assert len(machine.files) == 2
+
+
+def by_hand(machine: Machine, name: str, memory_id: str) -> Path:
+    """Store a memory whose file and id a person chose; return its path."""
+    memory = machine.remember("mint tea")
+    path = machine.path(memory)
+    text = path.read_text("utf-8").replace(memory.id, memory_id)
+    path.unlink()
+    path = path.with_name(name)
+    path.write_text(text, "utf-8")
+    machine.synced()
+    return path
+
+
+def test_a_forgotten_memory_is_known_by_the_id_in_its_text(machine: Machine) -> None:
+    """Also if a person named its file, and if another id begins with its id."""
+    for name, memory_id in (("Tea.md", "aaaa1111"), ("own.md", "my-own")):
+        path = by_hand(machine, name, memory_id)
+        other = by_hand(machine, f"x_{memory_id}2.md", f"{memory_id}2")
+        path.unlink()
+        machine.synced()
+        assert [row["action"] for row in rows(machine, "log", memory_id)] == ["deleted", "added"]
+        done = machine.aiaml("restore", memory_id, AIAML_ENABLE_SYNC="true")
+        assert done.returncode == 0, done.stderr
+        assert f"Memory {memory_id}:" in done.stdout
+        assert path.exists()
+        other.unlink()
+
+
+def test_restore_does_not_revive_a_renamed_memory(machine: Machine) -> None:
+    """Its old file is deleted, but its id still exists. Once forgotten, it comes back once."""
+    renamed = machine.remember("plum tea")
+    machine.synced()
+    path = machine.path(renamed).rename(machine.path(renamed).with_name("plum.md"))
+    machine.synced()
+    append(path, "edited")
+    machine.synced()
+    done = machine.aiaml("restore", "--since", "1h", AIAML_ENABLE_SYNC="true")
+    assert "forgotten tea" in done.stdout
+    assert "plum tea" not in done.stdout
+    assert len(machine.files) == 3
+    path.unlink()
+    done = machine.aiaml("restore", "--since", "1h", AIAML_ENABLE_SYNC="true")
+    assert done.returncode == 0, done.stderr
+    assert b"edited" in path.read_bytes()
+    assert len(machine.files) == 3
+
+
+def test_restore_says_that_there_is_no_earlier_version(machine: Machine) -> None:
+    """Of a memory that never changed."""
+    memory = machine.remember("black tea")
+    done = machine.aiaml("restore", memory.id, AIAML_ENABLE_SYNC="true")
+    assert (done.returncode, "no earlier version" in done.stderr) == (1, True), done.stderr

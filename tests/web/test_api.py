@@ -404,6 +404,10 @@ def test_forgotten_memories_are_listed_until_they_are_back(synced: Page) -> None
     answer = synced.change("POST", f"{path}/restore", version["text"], if_none_match="*")
     assert answer.status_code == 200 and synced.text(DOG) == before
     assert synced.get("/api/forgotten") == []
+    file = synced.bank.directory / DOG
+    file.rename(file.with_name("dog.md"))  # its id exists: it is not forgotten
+    synced.bank.commit()
+    assert synced.get("/api/forgotten") == []
 
 
 def test_a_restore_never_loses_what_git_lacks(page: Page) -> None:

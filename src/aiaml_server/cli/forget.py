@@ -100,12 +100,7 @@ def forget_found(bank: MemoryBank, found: Mapping[str, Memory], *, yes: bool) ->
         confirm(f"Forget {number}?")
     began = format_timestamp(now_micros(), "seconds")
     kept = bank.forget({name: bank.text(name) for name in found}) or ()
-    # The history knows memories by the names of their files; ours end with the id.
-    ids = [
-        memory.id if name.endswith(f"_{memory.id}.md") else name
-        for name, memory in found.items()
-        if name in kept
-    ]
+    ids = [memory.id for name, memory in found.items() if name in kept]
     echo(f"Forgot {number}.")
     if ids:
         words = quoted(ids) if len(ids) <= _NAMED else f"--since {began}"

@@ -122,11 +122,13 @@ def restore(ids: Sequence[str], at: str | None, since: str | None, yes: bool) ->
         raise Exit("name IDs, or use --since TIME; --at takes one ID", EXIT_USAGE)
     with opened() as bank:
         known = bank.history()
-        texts = _forgotten_since(known, bank, _start(since)) if since else {}
+        gone = bank.forgotten(known, _start(since)) if since else []
+        texts = {version.name: text for version, text in gone}
         for memory_id in ids:
             texts |= _earlier(known, bank, memory_id, at)
         if not texts:
-            raise Exit("there is no such version; `aiaml log` lists what there is")
+            no_version = "there is no earlier version, or no such revision; `aiaml log` lists them"
+            raise Exit("nothing was forgotten since then" if since else no_version)
         replaced = {name for name in texts if bank.stamp(name)}
         for name, text in texts.items():
             echo(f"Memory {bold(marked_line(parse(text).id))}:")
@@ -135,7 +137,7 @@ def restore(ids: Sequence[str], at: str | None, since: str | None, yes: bool) ->
             confirm(f"Replace {plural(len(replaced), 'memory')}?")
         for name, text in texts.items():
             history = _texts(known, known.versions([name])) if name in replaced else {}
-            bank.restore(name, text_in(bank, name), text, list(history.values()))
+            bank.restore(name, text_in(bank, name), text, history.values())
     echo(f"Restored {plural(len(texts), 'memory')}.")
     for command, names in (("restore", replaced), ("forget", texts.keys() - replaced)):
         if names:
@@ -150,16 +152,22 @@ def _start(since: str | None) -> float:
 def _versions(known: History, bank: MemoryBank, memory_id: str) -> list[Version]:
     """Return the versions of an existing or forgotten memory, newest first.
 
+    It is meant by its id, the beginning of that, or the name of its file.
+
     Raises:
         Exit: the history does not know it.
     """
-    found = bank.find(memory_id)
-    whole_id = found[0][1].id if found else memory_id
-    names = [name for name, _ in found] or [memory_id]  # it may be the name of a file
-    versions = known.of_memory(whole_id, names)
-    if not versions:
+    versions = list(known.versions())
+    gone = [row for row in versions if not bank.stamp(row.name)]
+    texts = _texts(known, gone)
+    ids = {name: memory.id for name, memory in bank.find(memory_id)}
+    ids |= {row.name: _fields(row, texts)["id"] for row in gone}
+    fitting = (each for each in ids.values() if each.startswith(memory_id))
+    whole_id = min(fitting, key=len, default=memory_id)
+    found = [row for row in versions if whole_id in (row.name, ids.get(row.name))]
+    if not found:
         raise Exit(f"the history has no memory {memory_id}; `aiaml sync` commits new ones")
-    return versions
+    return found
 
 
 def _texts(known: History, versions: Iterable[Version]) -> dict[str, str]:
@@ -177,23 +185,11 @@ def _earlier(known: History, bank: MemoryBank, memory_id: str, at: str | None) -
     """
     versions = _versions(known, bank, memory_id)
     texts = _texts(known, versions)
+    target = min((row.name for row in versions), key=lambda name: not bank.stamp(name))
+    present = text_in(bank, target)
     for version in versions:
-        if at and not version.commit.startswith(at):
-            continue
-        wanted = [version.after] if at else [version.after, version.before]
-        present = None if at else text_in(bank, version.name)
-        for name in wanted:
-            if name in texts and texts[name] != present:
-                return {version.name: texts[name]}
+        if version.commit.startswith(at or ""):
+            for blob in [version.after, version.before][: 1 if at else 2]:
+                if texts.get(blob, present) != present:
+                    return {target: texts[blob]}
     return {}
-
-
-def _forgotten_since(known: History, bank: MemoryBank, start: float) -> dict[str, str]:
-    """Return the last texts of the memories that were forgotten since a time."""
-    gone: dict[str, str] = {}
-    for version in known.versions():
-        is_recent = version.time >= start and not version.after
-        if is_recent and not bank.stamp(version.name):
-            gone.setdefault(version.name, version.before)
-    texts = known.texts(gone.values())
-    return {name: texts[blob] for name, blob in gone.items()}

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
+import click
+
 from aiaml_server.errors import AiamlError, InvalidSetting, MalformedFile
 from aiaml_server.format.memory import Memory
 from aiaml_server.settings import MEMORY_DIR, SETTINGS, Settings
 from aiaml_server.storage.store import Store
-from aiaml_server.terminal import progress
 from aiaml_server.toolset import Finding, Fix
 
 REPORT = "please report this, with what `aiaml doctor --json` prints"
 Subject = TypeVar("Subject")
+_MANY = 2000  # files that are worth a progress bar
 
 
 @dataclass
@@ -59,13 +62,16 @@ class Context:
         if self.base is None:
             return found
         store = Store(self.base)
-        for name in progress(sorted(store.names()), "reading"):
-            try:
-                found[name] = store.read(name)
-            except MalformedFile as error:
-                found[name] = error
-            except FileNotFoundError:
-                continue
+        names = sorted(store.names())
+        hidden = len(names) < _MANY or not sys.stderr.isatty()
+        with click.progressbar(names, label="reading", file=sys.stderr, hidden=hidden) as shown:
+            for name in shown:
+                try:
+                    found[name] = store.read(name)
+                except MalformedFile as error:
+                    found[name] = error
+                except FileNotFoundError:
+                    continue
         return found
 
 

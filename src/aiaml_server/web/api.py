@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import suppress
 from itertools import islice
 
 from starlette.concurrency import run_in_threadpool
@@ -14,14 +13,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from aiaml_server.bank import MemoryBank
-from aiaml_server.errors import FileChanged, InvalidInput, MalformedFile
+from aiaml_server.errors import FileChanged, InvalidInput
 from aiaml_server.format.filters import Filter, words
 from aiaml_server.format.memory import parse
 from aiaml_server.index import Question
 from aiaml_server.settings import Settings
 from aiaml_server.storage.store import SUFFIX
 from aiaml_server.sync.cycle import current_status
-from aiaml_server.sync.history import History, Version
+from aiaml_server.sync.history import History
 from aiaml_server.web.serialize import (
     Json,
     bars,
@@ -144,19 +143,11 @@ class Api:
 
     def _forgotten(self, _: Request) -> Response:
         """Return the memories that were forgotten last."""
-        history = self._history()
-        gone: dict[str, Version] = {}
-        for version in history.versions():
-            if version.action == "deleted" and not self._bank.stamp(version.name):
-                gone.setdefault(version.name, version)
-            if len(gone) == MAX_FORGOTTEN:
-                break
-        texts = history.texts([version.before for version in gone.values()])
-        rows = []
-        for name, version in gone.items():
-            with suppress(MalformedFile):
-                memory = parse(texts.get(version.before, ""))
-                rows.append({**summary(name, memory), "version": version_summary(version)})
+        gone = self._bank.forgotten(self._history())[:MAX_FORGOTTEN]
+        rows = [
+            {**summary(version.name, parse(text)), "version": version_summary(version)}
+            for version, text in gone
+        ]
         return Json(rows)
 
     # --- change -----------------------------------------------------------------------------------
