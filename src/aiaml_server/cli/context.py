@@ -77,7 +77,7 @@ def why_nothing(bank: MemoryBank, wanted: Filter) -> str:
     """Return a sentence that explains an empty answer."""
     if wanted or bank.names():
         return "No memories match. `aiaml doctor` names files that cannot be read."
-    return "There are no memories yet. Agents store them, or you with `aiaml remember`."
+    return f"There are no memories in {bank.base}. Agents store them, or you with `aiaml remember`."
 
 
 def text_in(bank: MemoryBank, name: str) -> str | None:

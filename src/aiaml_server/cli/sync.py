@@ -115,7 +115,7 @@ def _attention(found: Status) -> Iterator[str]:
     for kept, copy in found.conflicts:
         yield (
             f"{bold('Conflict')}: two computers edited one memory, and both versions are kept: "
-            f"{kept} and {copy}. Edit one of them and forget the other."
+            f"{kept} and {copy}. Edit or forget one of them."
         )
 
 
@@ -196,7 +196,7 @@ def sync(on_deleted: str, address: str | None, ids: tuple[str, ...]) -> int:
     logging.getLogger("aiaml_server.sync").setLevel(logging.ERROR)
     start = format_timestamp(now_micros(), "seconds")
     with _reporting("syncing"):
-        after, counts = sync_once(setting, on_deleted=on_deleted or "", lock_seconds=_LOCK_SECONDS)
+        after, counts = sync_once(setting, on_deleted=on_deleted, lock_seconds=_LOCK_SECONDS)
     found = current_status(setting)
     found.problem = found.problem or after.problem  # a full disk does not take the status file
     if found.problem:
@@ -222,7 +222,7 @@ def _set_up(setting: Settings, address: str) -> None:
         if before:
             notify(f"The remote is still {hide_password(before)}.")
         raise
-    notify(f"Connected; the remote has {plural(number, 'memory')}.")
+    notify(f"Connected; the remote has {plural(number, 'file')}.")
     if before:
         notify(f"Undo: aiaml sync --setup {quoted([hide_password(before)])}")
 
