@@ -1,39 +1,79 @@
-"""Ask git about a repository that anybody may have made, without running anything of it."""
+"""Ask git which files a repository has and which it ignores, on the standard library alone.
+
+Only commands that read are used, and nothing that the repository names is run.
+"""
 
 from __future__ import annotations
 
+import os
 import subprocess
-import time
+from collections.abc import Sequence
 from pathlib import Path
 
-from aiaml_server.errors import AiamlError
-from aiaml_server.git import TIMED_OUT, Git, GitFailed
+from aiaml_server.storage import programs
 
-_SECONDS = 30.0
-_SILENT = 60.0  # seconds for which git is not run again in a directory where it did not end
-_silent: dict[str, float] = {}  # when git did not end in a directory
+SUBMODULE = "160000"  # git-ls-files(1): the mode of a submodule
+_SECONDS = 10.0
+_OPTIONS = ("-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit")
+_ENVIRONMENT = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "", "GIT_OPTIONAL_LOCKS": "0"}
 
 
-def ask(
-    root: str, *words: str, seconds: float = _SECONDS, given: bytes = b""
-) -> subprocess.CompletedProcess[bytes] | None:
-    """Run git in a directory and return the result; None without git or after the time limit.
+def _find_top(root: str) -> str:
+    """Return the nearest directory, upwards, that holds `.git`; empty if there is none."""
+    tops = (top for top in (Path(root), *Path(root).parents) if os.path.lexists(top / ".git"))
+    return os.fspath(next(tops, ""))
 
-    `given` is its standard input.
 
-    Commands that compare files with commits, such as `git diff` and `git status`, would run filters
-    of the repository. Do not use them.
-    """
-    if time.monotonic() < _silent.get(root, 0.0):
-        return None
+def can_answer(root: str) -> bool:
+    """Return whether git is installed and the directory is in a repository."""
+    return bool(programs.find("git") and _find_top(root))
+
+
+def _run_git(root: str, *arguments: str, stdin: bytes = b"") -> tuple[bytes, str]:
+    """Return what git printed, and why it failed; both are empty without git."""
+    git, top = programs.find("git"), _find_top(root)
+    if not (git and top):
+        return b"", ""
+    # Variables such as GIT_DIR, which a hook has, would lead to another repository. The work tree
+    # is named, because the repository's configuration may name another one.
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GIT_") or name.startswith("GIT_CONFIG_")
+    }
+    environment |= {**_ENVIRONMENT, "GIT_WORK_TREE": top}
     try:
-        output = Git(Path(root)).run(*words, stdin=given or None, seconds=seconds)
-    except GitFailed as error:
-        if error.exit_code != TIMED_OUT:
-            errors = error.output.encode()
-            return subprocess.CompletedProcess(words, error.exit_code, error.stdout, errors)
-        _silent[root] = time.monotonic() + _SILENT
-        return None
-    except (AiamlError, OSError, ValueError):
-        return None
-    return subprocess.CompletedProcess(words, 0, output, b"")
+        done = subprocess.run(  # noqa: S603
+            [git, "-C", root, *_OPTIONS, *arguments],
+            env=environment,
+            input=stdin,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return b"", f"it did not end within {_SECONDS:.0f} seconds"
+    except OSError as error:
+        return b"", str(error)
+    if done.returncode in (0, 1):  # 1: no path is ignored
+        return done.stdout, ""
+    return b"", " ".join(os.fsdecode(done.stderr).split())
+
+
+def list_tracked(root: str) -> dict[str, str]:
+    """Return the tag and mode of each file in the index, by path; empty if git cannot say."""
+    printed, _ = _run_git(root, "ls-files", "-t", "--stage", "-z")
+    entries = printed.decode("utf-8", "surrogateescape").split("\0")
+    rows = [entry.partition("\t") for entry in entries]
+    return {path: description for description, _, path in rows}
+
+
+def find_ignored(root: str, paths: Sequence[str]) -> tuple[set[str], str]:
+    """Return those of some paths that git ignores, and why it does not say; empty if it does.
+
+    A tracked file is not ignored, whatever a pattern says (git-check-ignore(1)).
+    """
+    stdin = b"".join(os.fsencode(f"./{path}\0") for path in paths)
+    printed, problem = _run_git(root, "check-ignore", "--stdin", "-z", stdin=stdin)
+    ignored = {os.fsdecode(name).removeprefix("./") for name in printed.split(b"\0")}
+    return ignored, problem and f"git does not say whether it ignores it ({problem})"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from aiaml_server.errors import MalformedFile, TooLarge
 from aiaml_server.files import read_regular
-from aiaml_server.toolsets.citations.git import (
+from aiaml_server.toolsets.git import (
     SUBMODULE,
     can_answer,
     find_ignored,
