@@ -53,3 +53,18 @@ def test_a_second_run_changes_nothing(shop: Path) -> None:
     assert memories.store.get("mem-topic.other").content == "Corrected."
     with pytest.raises(NoRepository, match="Serena's memories"):
         import_serena(memories, str(shop / "nowhere"))
+
+
+@pytest.mark.usefixtures("nobodys_configuration")
+def test_text_of_ignored_files_is_not_imported(shop: Path, tmp_path: Path) -> None:
+    """They are named instead, also where another directory of the repository was named."""
+    write(shop, ".gitignore", ".serena/memories/topic\n")
+    memories = MemoryService(shop)
+    (tmp_path / "copy").symlink_to(shop / ".serena" / "memories")
+    for directory in ("", str(shop / ".serena" / "memories"), str(tmp_path / "copy")):
+        results = import_serena(memories, directory)
+        assert "skipped: git ignores it" in results["topic/prices.md"]
+        assert "skipped: git ignores it" in results["topic/other.md"]
+    assert memories.store.ids() == ["mem-long"]
+    write(tmp_path, "outside/name.md", "x\n")
+    assert import_serena(memories, str(tmp_path / "outside")) == {"name.md": "mem-name"}

@@ -1,4 +1,7 @@
-"""Import Serena's memories: each file's text stays byte for byte, and the originals stay."""
+"""Import Serena's memories: each file's text stays byte for byte, and the originals stay.
+
+Files that git ignores are left out, because memories are committed.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from aiaml_server.files import read_regular
 from aiaml_server.toolsets.citations.errors import InvalidInput, NoRepository
 from aiaml_server.toolsets.citations.models import MAX_SUBJECT, Link, Memory, current_time
 from aiaml_server.toolsets.citations.service import MemoryService
+from aiaml_server.toolsets.citations.sources import SourceTree, Unreadable
 
 SERENA_DIRECTORY = ".serena/memories"
 _MAX_BYTES = 960 * 1024
@@ -37,10 +41,14 @@ def import_serena(memories: MemoryService, directory: str = "") -> dict[str, str
         raise NoRepository(f"{top} is not a directory; name the one with Serena's memories")
     names = [path.relative_to(top).with_suffix("").as_posix() for path in top.rglob("*.md")]
     ids = {name: f"mem-{name.replace('/', '.')}" for name in sorted(names)}
+    tree = SourceTree(top)
+    tree.learn_hidden(f"{name}.md" for name in names)
     results = {}
     for name, new_id in ids.items():
         source = f"{name}.md"
         try:
+            if reason := tree.why_hidden(source):
+                raise InvalidInput(f"{reason}, and memories are committed")
             text = read_regular(os.fspath(top / source), _MAX_BYTES).decode("utf-8")
             heading = _HEADING.search(text)
             subject = " ".join(heading[0].split()) if heading else name
@@ -56,6 +64,6 @@ def import_serena(memories: MemoryService, directory: str = "") -> dict[str, str
             with memories.store.writing():
                 memories.store.add(memory)
             results[source] = new_id
-        except (OSError, ValueError, MalformedFile, InvalidInput, NotFound) as error:
+        except (OSError, ValueError, MalformedFile, InvalidInput, NotFound, Unreadable) as error:
             results[source] = f"skipped: {error}"
     return results
