@@ -170,6 +170,17 @@ def test_citations_verify_reports_a_secret(stores: Any, repo: Path) -> None:
     assert run(*where, AIAML_CHECK_SECRETS="false").returncode == 0
 
 
+def test_a_secret_in_copied_code_is_reported(repo: Path) -> None:
+    """When a memory is saved and when it is verified, whatever quotes the code and YAML have."""
+    lines = (f"a = '{TOKEN}'", f'password = "{VALUE}"', f"API_SECRET={VALUE}")
+    (repo / "keys.py").write_text("\n\n1\n".join(("", *lines, "")), "utf-8")
+    for number in (3, 4, 6, 7, 9, 10):  # the line itself, and the lines around it
+        memories = MemoryService(repo)
+        saved = memories.save("Keys", "**Fact**: x", [Citation("keys.py", number)], id="mem-keys")
+        assert "seems to hold a" in "".join(saved["warnings"]), number
+        assert "seems to hold a" in memories.verify("mem-keys")["problem"], number
+
+
 def test_semantic_doctor_reports_a_secret(stores: Any, repo: Path) -> None:
     """Which kind, and where."""
     stores("semantic", f"the token is {TOKEN}")

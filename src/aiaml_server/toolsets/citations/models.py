@@ -121,6 +121,16 @@ class Memory:
         }
 
     @property
+    def text(self) -> str:
+        """All that it tells and quotes: subject, content, tags, and the code of its citations."""
+        quoted = [
+            part or ""
+            for each in self.citations
+            for part in (each.path, each.before, each.snippet, each.after)
+        ]
+        return "\n".join([self.subject, self.content, *self.tags, *quoted])
+
+    @property
     def fact(self) -> str:
         """The sentence after **Fact**:, or the subject if there is none."""
         fact = self.content.partition("**Fact**:")[2].partition("\n\n")[0]

@@ -311,7 +311,7 @@ class MemoryService:
                 warnings += [f"{place} is no longer cited" for place in sorted(gone)]
         targets = {link.target for link in memory.links} - set(self.store.ids())
         warnings += [f"there is no memory {target} yet" for target in sorted(targets)]
-        written = (self.store.read_text(name), memory.subject, memory.content)
+        written = (self.store.read_text(name), memory.text, memory.subject, memory.content)
         warnings += secret_warning(*written, check=self._check_secrets)
         try:
             self.index.add([memory])
@@ -395,8 +395,7 @@ class MemoryService:
         return [self._update(result) for result in results] if update else results, unread
 
     def _check(self, memory: Memory, tree: SourceTree) -> Verification:
-        text = "\n".join([memory.subject, memory.content, *memory.tags])
-        leak = find_leak(text.encode("utf-8", "replace"), check=self._check_secrets)
+        leak = find_leak(memory.text.encode("utf-8", "replace"), check=self._check_secrets)
         return Verification(
             memory,
             self.store.path(memory.id),
