@@ -5,7 +5,6 @@ Files that git ignores are left out, because memories are committed.
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from aiaml_server.files import read_regular
 from aiaml_server.toolsets.citations.errors import InvalidInput, NoRepository
 from aiaml_server.toolsets.citations.models import MAX_SUBJECT, Link, Memory, current_time
 from aiaml_server.toolsets.citations.service import MemoryService
-from aiaml_server.toolsets.citations.sources import SourceTree, Unreadable
+from aiaml_server.toolsets.citations.sources import UNSEEN, SourceTree, Unreadable
 
 SERENA_DIRECTORY = ".serena/memories"
 _MAX_BYTES = 960 * 1024
@@ -47,9 +46,7 @@ def import_serena(memories: MemoryService, directory: str = "") -> dict[str, str
     for name, new_id in ids.items():
         source = f"{name}.md"
         try:
-            if reason := tree.why_hidden(source):
-                raise InvalidInput(f"{reason}, and memories are committed")
-            text = read_regular(os.fspath(top / source), _MAX_BYTES).decode("utf-8")
+            text = _read(tree, source)
             heading = _HEADING.search(text)
             subject = " ".join(heading[0].split()) if heading else name
             targets = [target for target in _REFERENCE.findall(text) if target in ids]
@@ -67,3 +64,15 @@ def import_serena(memories: MemoryService, directory: str = "") -> dict[str, str
         except (OSError, ValueError, MalformedFile, InvalidInput, NotFound, Unreadable) as error:
             results[source] = f"skipped: {error}"
     return results
+
+
+def _read(tree: SourceTree, name: str) -> str:
+    """Return a file's text.
+
+    Raises:
+        Unreadable: git ignores it.
+        OSError, ValueError, MalformedFile: it is no readable UTF-8 text.
+    """
+    if reason := tree.why_hidden(name):
+        raise Unreadable(UNSEEN, f"{reason}, and memories are committed")
+    return read_regular(str(Path(tree.root, name)), _MAX_BYTES).decode("utf-8")
