@@ -24,6 +24,7 @@ from aiaml_server.toolsets.sessions.markdown import Document, check_content
 from aiaml_server.toolsets.sessions.paths import MAX_FILE_BYTES
 from aiaml_server.toolsets.sessions.schema import DEFAULT_SCHEMA, Schema
 from aiaml_server.toolsets.sessions.service import AgentMemory
+from command_line import call as run
 from machine import git
 from printed import completed
 from sessions_case import AGENT_PATH, DAY, NEXT_DAY, SECTIONS, error_code, log_path, tree
@@ -480,3 +481,26 @@ def test_check_names_what_is_wrong(repo: Path) -> None:
     )
     assert "real date" in completed([*check, "--json"], cwd=repo).stdout
     assert completed([*check, str(repo.parent)]).returncode == 2
+
+
+@pytest.mark.usefixtures("memory")
+def test_check_never_passes_without_looking(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Elsewhere in a repository it checks all logs; exit code 2 where the tools refuse, too."""
+    (repo / "src").mkdir()
+    for name in (".", "src", ".github"):
+        monkeypatch.chdir(repo / name)
+        assert run({}, "sessions", "check") == (0, "", "0 problems in 3 files.\n"), name
+    monkeypatch.chdir(repo / "src")
+    with monkeypatch.context() as patch:
+        patch.setattr(paths, "foreign_owner", lambda *_: "it belongs to another user")
+        code, _, err = run({}, "sessions", "check")
+        assert (code, err) == (2, "aiaml: it belongs to another user\n")
+    memories = repo / AGENT_PATH.parent
+    memories.rename(tmp_path / "outside")
+    for target in ("outside", "nowhere"):
+        memories.symlink_to(tmp_path / target)
+        code, _, err = run({}, "sessions", "check")
+        assert code == 2 and "is a link, which could lead outside" in err
+        memories.unlink()

@@ -10,7 +10,6 @@ from aiaml_server.errors import ToolError
 from aiaml_server.toolsets.sessions.errors import InvalidFile
 from aiaml_server.toolsets.sessions.markdown import Document, Problem, hidden_characters
 from aiaml_server.toolsets.sessions.paths import (
-    MEMORY_DIRECTORY,
     SCHEMA,
     SUMMARY,
     AgentDirectory,
@@ -28,20 +27,26 @@ def check(
     """Yield each file at or below a path in a repository, with what is wrong in it.
 
     Args:
-        path: a repository, or a file or directory in it. A schema stands for all its agent's files.
+        path: a file or directory in a repository. A schema stands for all its agent's files, and
+            what is not below `.github/agent-memory` for the whole repository.
         check_secrets: whether to look for secrets.
 
     Raises:
         NotARepository: the path is in no repository.
+        OutsideRepository: the memories of the repository must not be read, as the tools say.
         DiskError: something cannot be read.
     """
     root = find_repository(path)
     wanted = Path(os.path.abspath(path))  # noqa: PTH100 (links are not resolved)
     if wanted.name == SCHEMA:
         wanted = wanted.parent
+    # Any name does: where the tools refuse all agents, nothing can be checked.
+    memories = AgentDirectory(str(root), "any").path.parent
+    if memories not in wanted.parents:
+        wanted = memories
     for agent in list_agents(root):
         for name, problems in _check_agent(root, agent, check_secrets):
-            file = root.joinpath(*MEMORY_DIRECTORY, agent, name)
+            file = memories / agent / name
             if wanted in (file, *file.parents):
                 yield file, problems
 
