@@ -2,7 +2,8 @@
 
 Whoever may write to a directory above the working directory can place files there.
 So another user's files are used only if the person trusts the directory, as git does since
-CVE-2022-24765 (`safe.directory`). A directory that a setting names needs no confirmation.
+CVE-2022-24765 (`safe.directory`). A directory that a setting names needs no confirmation,
+except in `sessions`.
 On Windows no owner is known, so nothing is checked there.
 """
 

@@ -159,6 +159,18 @@ def test_setup_adds_to_what_is_there(repo: Path) -> None:
     assert text.count("merge=aiaml-sessions") == 2
 
 
+def test_setup_warns_if_git_ignores_the_logs(repo: Path) -> None:
+    """As in a repository of Node, whose `.gitignore` has `logs`; the line that it names helps."""
+    (repo / ".gitignore").write_text("logs\n*.log\n", "utf-8")
+    line = "!/.github/agent-memory/*/logs"
+    assert line in run(repo, "setup", "--yes").stderr
+    (repo / ".gitignore").write_text(f"logs\n*.log\n{line}\n", "utf-8")
+    assert line not in run(repo, "setup", "--yes").stderr
+    AgentMemory(str(repo), "aristotle").start_session(DAY)
+    git(repo, "add", ".")
+    assert f"logs/{DAY}.md" in git(repo, "ls-files")
+
+
 def additions(name: str) -> st.SearchStrategy[list[tuple[str, str]]]:
     """Return entries of one side, each with its section."""
     content = st.integers(0, 99).map(lambda number: f"- {name}{number}: a decision")

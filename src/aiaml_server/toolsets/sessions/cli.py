@@ -89,17 +89,19 @@ def setup_command(path: str, yes: bool) -> None:
       aiaml sessions setup
       aiaml sessions setup ~/shop --yes
     """
+    from aiaml_server.toolsets.git import find_ignored  # noqa: PLC0415
     from aiaml_server.toolsets.sessions.merge import (  # noqa: PLC0415
+        ANY_LOG,
         ATTRIBUTES,
         ATTRIBUTES_FILE,
-        attributes_line,
+        has_attributes,
         set_up,
     )
     from aiaml_server.toolsets.sessions.paths import find_repository  # noqa: PLC0415
 
     with exit_on_error():
         root = find_repository(path)
-        if attributes_line(root):
+        if has_attributes(root):
             echo(f"{ATTRIBUTES_FILE} is there already.")
         else:
             echo(f"{bold(ATTRIBUTES_FILE)}:\n{ATTRIBUTES}")
@@ -108,6 +110,11 @@ def setup_command(path: str, yes: bool) -> None:
             confirm(f"Write this in {root}?")
         set_up(root)
     notify(f"Done. Commit {ATTRIBUTES_FILE}, and run `aiaml sessions setup` in each other clone.")
+    if ANY_LOG in find_ignored(str(root), [ANY_LOG])[0]:
+        notify(
+            "Git ignores the session logs, so they are never committed."
+            " Add the line !/.github/agent-memory/*/logs to .gitignore."
+        )
 
 
 @sessions.command("merge")

@@ -31,6 +31,7 @@ ATTRIBUTES = f"""\
 /.github/agent-memory/*/logs/*.md merge={DRIVER}
 /.github/agent-memory/*/_summary.md merge={DRIVER}
 """
+ANY_LOG = ".github/agent-memory/agent/logs/2025-01-20.md"
 CONFLICT_EXIT_CODE = 5
 """The exit code of a merge that left conflict marks; a shell or Python that fails has another."""
 
@@ -113,12 +114,9 @@ def _entries(part: bytes) -> list[bytes]:
     return [entry.rstrip() for entry in _ENTRY_START.split(part) if entry.strip()]
 
 
-def attributes_line(root: Path) -> int:
-    """Return the line of `.gitattributes` that names the driver for logs, or 0."""
-    for number, line in enumerate(_read(root / ATTRIBUTES_FILE).splitlines(), 1):
-        if b"agent-memory/" in line and f"merge={DRIVER}".encode() in line.split():
-            return number
-    return 0
+def has_attributes(root: Path) -> bool:
+    """Return whether `.gitattributes` names the driver for logs."""
+    return f" merge={DRIVER}".encode() in _read(root / ATTRIBUTES_FILE)
 
 
 def driver_command() -> str:
@@ -143,7 +141,7 @@ def set_up(root: Path) -> None:
     path = root / ATTRIBUTES_FILE
     if path.is_symlink():
         raise OutsideRepository(f"{ATTRIBUTES_FILE} is a link; replace it by the file itself")
-    if not attributes_line(root):
+    if not has_attributes(root):
         before = _read(path)
         gap = b"\n" if before and not before.endswith(b"\n") else b""
         try:
