@@ -86,7 +86,14 @@ def stores(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return store
 
 
-OURS = ("sessions", "citations", "compartments", "semantic")
+ADVICE = {
+    "sessions": "others can read what is stored here, and git keeps it for good",
+    "citations": "others can read what is stored here, and git keeps it for good",
+    "compartments": "the file keeps it until it is cleared",
+    "semantic": "`aiaml semantic forget ID` deletes it for good",
+}
+"""What is true of the place where each toolset stores."""
+OURS = tuple(ADVICE)
 
 
 @pytest.mark.gate_cases(4)
@@ -97,6 +104,7 @@ def test_toolset_secret_warns(stores: Any, toolset: str, text: str) -> None:
     answer = stores(toolset, text)
     (said,) = (each for each in answer["warnings"] if "this seems to hold" in each)
     assert KINDS[text] in said
+    assert [ADVICE[toolset]] == [each for each in set(ADVICE.values()) if each in said]
     assert TOKEN not in json.dumps(answer["warnings"])
     assert VALUE not in json.dumps(answer["warnings"])
     assert "error" not in answer
@@ -134,6 +142,7 @@ def test_compartments_function_warns(tmp_path: Path) -> None:
         save = memory.functions()[0].call
         saved = save(compartment="run", content="the key", metadata={"api_key": VALUE})
         assert "a password or key" in saved["warnings"][0]
+        assert "it is gone when the run ends" in saved["warnings"][0]
         assert "warnings" not in save(compartment="run", content="the key", metadata={"a": "safe"})
     with Compartments(tmp_path / "m.json", check_secrets=False) as memory:
         assert "warnings" not in memory.functions()[0].call(compartment="run", content=TOKEN)

@@ -7,21 +7,30 @@ from itertools import pairwise
 from aiaml_server.format.secrets import Secret, find_secret
 from aiaml_server.settings import CHECK_SECRETS as CHECK_SECRETS  # noqa: PLC0414 (for the manifests)
 
-_TAKE_OUT = (
-    "others can read what is stored here, and git keeps it for good: take it out, and change it if "
-    "it was a real one"
+_CHANGE = "; change it if it was a real one"
+IN_GIT = f"others can read what is stored here, and git keeps it for good: take it out{_CHANGE}"
+IN_DATABASE = (
+    "`aiaml semantic forget ID` deletes it for good, while the text that delete_memory or"
+    f" update_memory takes out can be brought back for 30 days{_CHANGE}"
 )
+IN_FILE = f"the file keeps it until it is cleared, and git for good if it is committed{_CHANGE}"
+IN_RUN = f"it is gone when the run ends, and the model sees it until then{_CHANGE}"
 
 
 _NAME = 200  # the last characters that are checked
 _LONGEST = 250  # characters of a value on a line of its own
 
 
-def secret_warning(*texts: str | None, check: bool) -> list[str]:
+def secret_warning(*texts: str | None, check: bool, advice: str = IN_GIT) -> list[str]:
     """Return a warning if one of the texts seems to hold a secret; else nothing.
 
     A text that names a secret and a following text of a single word are checked together, such as
     the subject "router password" and the password as the content.
+
+    Args:
+        texts: what is stored.
+        check: whether to look for secrets.
+        advice: how long it is kept where it is stored, and what to do.
     """
     given = [each for each in texts if each]
     below = [
@@ -30,7 +39,7 @@ def secret_warning(*texts: str | None, check: bool) -> list[str]:
         if len(word) <= _LONGEST and len(word.split()) == 1
     ]
     found = find_leak("\n".join([*given, *below]).encode("utf-8", "replace"), check=check)
-    return [f"this seems to hold {found.kind}; {_TAKE_OUT}"] if found else []
+    return [f"this seems to hold {found.kind}; {advice}"] if found else []
 
 
 def find_leak(data: bytes, *, check: bool) -> Secret | None:

@@ -255,6 +255,10 @@ class Compartments:
                 del entries[entry_id]
         return ids
 
+    def is_in_run(self, compartment: str) -> bool:
+        """Return whether a compartment belongs to the run, and is in no file."""
+        return compartment in self._in_run
+
     def run_text(self) -> str:
         """Return the run memory as text for each call of the model; empty if there is nothing.
 

@@ -25,7 +25,7 @@ from aiaml_server.toolsets.compartments.entry import (
 from aiaml_server.toolsets.compartments.memory import Compartments
 from aiaml_server.toolsets.compartments.settings import COMPARTMENTS
 from aiaml_server.toolsets.failures import shorten
-from aiaml_server.toolsets.warning import secret_warning
+from aiaml_server.toolsets.warning import IN_FILE, IN_RUN, secret_warning
 
 RUN_ADDRESS = "memory://run"
 
@@ -192,7 +192,9 @@ class ToolFunctions:
         answer: SavedAnswer = {"id": saved.id, "created": saved.created}
         pairs = [f"{name}: {value}" for name, value in (metadata or {}).items()]
         texts = (content, category, *(tags or ()), *pairs)
-        if warnings := secret_warning(*texts, check=self._memory.check_secrets):
+        advice = IN_RUN if self._memory.is_in_run(compartment) else IN_FILE
+        check = self._memory.check_secrets
+        if warnings := secret_warning(*texts, check=check, advice=advice):
             answer["warnings"] = warnings
         return answer
 

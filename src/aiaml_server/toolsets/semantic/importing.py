@@ -26,7 +26,7 @@ from aiaml_server.toolsets.semantic.models import (
 )
 from aiaml_server.toolsets.semantic.rules import suggest_priority
 from aiaml_server.toolsets.semantic.store import MemoryStore
-from aiaml_server.toolsets.warning import secret_warning
+from aiaml_server.toolsets.warning import IN_DATABASE, secret_warning
 
 PATTERNS = ("memory.md", "notes.md", "adr-*.md", "claude.md", "agents.md")
 """Files that a scan finds, in any case; beside them `.claude/*.md`."""
@@ -131,7 +131,7 @@ def _preview(store: MemoryStore, files: Sequence[Path]) -> Preview:
             preview.candidates.append(candidate)
             known |= keys
     texts = [each.memory.content for each in preview.candidates if each.is_new]
-    preview.warnings.extend(secret_warning(*texts, check=store.check_secrets))
+    preview.warnings.extend(secret_warning(*texts, check=store.check_secrets, advice=IN_DATABASE))
     return preview
 
 

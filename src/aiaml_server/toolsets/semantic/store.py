@@ -20,7 +20,7 @@ from aiaml_server.toolsets.semantic.models import UNREVIEWED, Filters, Memory, N
 from aiaml_server.toolsets.semantic.rules import Suggestion, suggest_priority
 from aiaml_server.toolsets.semantic.search import MemoryReader
 from aiaml_server.toolsets.semantic.worker import Embedded, Item
-from aiaml_server.toolsets.warning import secret_warning
+from aiaml_server.toolsets.warning import IN_DATABASE, secret_warning
 
 MAX_SIMILAR = 5
 _EQUAL = "SELECT id, NULL FROM memories WHERE normalized_hash = ? AND id != ? LIMIT 5"
@@ -195,7 +195,7 @@ class MemoryStore(MemoryReader):
         if memory.embedding_model is None:
             self.worker.embed_later([self._locate(memory.id)])
         texts = (memory.content, *memory.tags, memory.category, *memory.usage_contexts)
-        result.warnings += secret_warning(*texts, check=self.check_secrets)
+        result.warnings += secret_warning(*texts, check=self.check_secrets, advice=IN_DATABASE)
         result.suggestion = suggest_priority(memory)
         return result
 
