@@ -248,7 +248,8 @@ class Manifest(NamedTuple):
         needs: modules that it needs and that are not installed with this package.
         install: what to give pip to install them, such as "aiaml-server[semantic]".
         hooks: for an event, the place of a function from a `HookInput` to a list of texts for the
-            agent. It must not import the SDK and has a second. It may raise anything.
+            agent, data but for each `toolsets.requests.Request`. It must not import the SDK and has
+            a second. It may raise anything.
     """
 
     name: str

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from aiaml_server.server.hooks.text import hook_text
 from aiaml_server.toolset import HookInput
+from aiaml_server.toolsets.requests import split_requests
 from aiaml_server.toolsets.semantic import hooks
 from aiaml_server.toolsets.semantic.store import MemoryStore
 from command_line import call
@@ -87,6 +89,25 @@ def test_hooks_are_installed_and_answer(shop: Path) -> None:
     assert "Prices are in cents" in output["additionalContext"]
 
 
+def test_requests_are_outside_of_the_fence(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the agent shall do is no data; what the message says is."""
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(shop.parent))
+    prompt = "We decided to store prices in cents."
+    given = {"hook_event_name": "UserPromptSubmit", "cwd": str(shop), "prompt": prompt}
+    words = ["--host", "claude-code", "--event", "prompt", "--toolset", "semantic"]
+    answered = subprocess.run(
+        [sys.executable, "-c", PATIENT, *words],
+        input=json.dumps(given).encode(),
+        capture_output=True,
+        check=True,
+    )
+    text = json.loads(answered.stdout)["hookSpecificOutput"]["additionalContext"]
+    before, _, fenced = text.partition("\n<memories>\n")
+    assert "call store_memory" in before and prompt not in before
+    assert fenced == f"[the message] {prompt}\n</memories>"
+
+
 def test_session_starts_with_the_projects_memories(shop: Path) -> None:
     """At most eight, the project's and the most important first; nothing without memories."""
     assert hooks.session_start(event("session_start", shop)) == []
@@ -111,9 +132,9 @@ def test_decision_is_asked_about(shop: Path) -> None:
     add(shop, "Prices are stored in cents of the currency")
     add(shop, "Tea is green")
     prompt = "We decided to store prices in cents. Go on."
-    lines = hooks.prompt(event("prompt", shop, prompt=prompt))
-    assert "Should this be stored as a memory?" in lines[0]
-    assert "We decided to store prices in cents." in lines[0]
+    requests, lines = split_requests(hooks.prompt(event("prompt", shop, prompt=prompt)))
+    assert "Should this be stored as a memory?" in requests
+    assert lines[0] == "[the message] We decided to store prices in cents."
     assert len(lines) == 2 and "cents of the currency" in lines[1]
     assert hooks.prompt(event("prompt", shop, prompt="What time is it?")) == []
     assert stored(shop) == ["Tea is green", "Prices are stored in cents of the currency"]
@@ -145,8 +166,8 @@ def test_confirmed_solution_is_stored_once(shop: Path) -> None:
         ("assistant", [{"type": "text", "text": "I add pyyaml to the dependencies."}, *edit]),
     )
     given = event("prompt", shop, prompt="Great, it works now!", transcript_path=path)
-    lines = hooks.prompt(given)
-    assert "were stored as a memory" in lines[0]
+    requests, lines = split_requests(hooks.prompt(given))
+    assert "were stored as a memory" in requests and "were stored" not in "".join(lines)
     (content,) = stored(shop)
     assert content == (
         f"Error: {ERROR}\nSolution: I add pyyaml to the dependencies.\nContext: changed setup.py"

@@ -57,6 +57,7 @@ def _answer(options: dict[str, str]) -> None:
     from aiaml_server.server.hooks.text import LIMIT, hook_text  # noqa: PLC0415
     from aiaml_server.settings import Settings  # noqa: PLC0415
     from aiaml_server.toolsets import manifest  # noqa: PLC0415
+    from aiaml_server.toolsets.requests import split_requests  # noqa: PLC0415
 
     data = sys.stdin.buffer.read()
     toolset = options.get("--toolset", "aiaml")
@@ -66,11 +67,12 @@ def _answer(options: dict[str, str]) -> None:
     place = manifest(toolset).hooks.get(event.event)
     if not place or not Settings.from_environ(os.environ).hooks:
         return
-    lines = resolve_name(place)(event)
+    requests, lines = split_requests(resolve_name(place)(event))
     is_default = toolset == "aiaml"
     heading = HEADING.format(name="" if is_default else f" ({toolset})")
     limit = LIMIT if is_default else TOOLSET_CHARACTERS
-    if text := hook_text(heading + RECALL if is_default else heading, lines, limit):
+    heading += RECALL if is_default else requests
+    if text := hook_text(heading, lines, limit):
         os.write(1, hosts.format_answer(text, host, data))
 
 

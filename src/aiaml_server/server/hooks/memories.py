@@ -13,6 +13,7 @@ from aiaml_server.index import Index, Question
 from aiaml_server.settings import Settings
 from aiaml_server.storage.store import Store
 from aiaml_server.toolset import HookInput
+from aiaml_server.toolsets.failures import shorten
 
 MAX_SHOWN = 3
 """Memories that are shown at once."""
@@ -65,9 +66,7 @@ def _open() -> Store:
 
 
 def _line(memory: Memory) -> str:
-    content = " ".join(memory.content.split())
-    if len(content) > MAX_CONTENT:
-        content = content[: MAX_CONTENT - 1].rstrip() + "…"
+    content = shorten(" ".join(memory.content.split()), MAX_CONTENT)
     return f"{memory.id} ({memory.timestamp[:10]}, {memory.agent[:40]}): {content}"
 
 

@@ -16,7 +16,7 @@ def hook_text(heading: str, lines: Iterable[str], limit: int = LIMIT) -> str:
     are escaped, so that no text can end the fence or imitate the host's own markup.
 
     Args:
-        heading: one trusted line, before the fence.
+        heading: trusted lines, before the fence.
         lines: the untrusted texts.
         limit: characters of the whole; lines that do not fit are dropped.
     """

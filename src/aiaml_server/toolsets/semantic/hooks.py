@@ -1,8 +1,8 @@
 """Hooks: what a host's events show to the agent, and what they store.
 
-Each function takes a `HookInput` and returns plain lines, which the caller marks as data. No model
-is loaded. A hook stores memories only in a project that has a `.memory`, and never a text in which
-a secret is found. It tags them `unreviewed`.
+Each function takes a `HookInput` and returns plain lines, which the caller marks as data, and
+requests. No model is loaded. A hook stores memories only in a project that has a `.memory`, and
+never a text in which a secret is found. It tags them `unreviewed`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 from aiaml_server.format.secrets import find_secret
 from aiaml_server.toolset import HookInput
 from aiaml_server.toolsets.failures import shorten
+from aiaml_server.toolsets.requests import Request
 from aiaml_server.toolsets.semantic import PROJECT
 from aiaml_server.toolsets.semantic.models import MAX_HITS, UNREVIEWED, Filters, Memory
 from aiaml_server.toolsets.semantic.rules import (
@@ -35,9 +36,14 @@ MAX_SHOWN = 600  # characters of a memory
 MAX_SOLUTION = 800  # characters
 MAX_RELATED = 4  # memories that are shown with a decision or an error
 MAX_SUMMARY = 5  # memories that the end of a session stores
-STORED = (
+STORED = Request(
     "An error and its solution were stored as a memory, because the user says that it works now."
     " Correct it with update_memory, or delete it, if it is wrong."
+)
+ASK = Request(
+    "A decision was detected in the message. Should this be stored as a memory? If later sessions"
+    ' need it and no memory says it yet, call store_memory with source "auto_decision", in words'
+    " that can be understood alone."
 )
 _ERROR_NAME = re.compile(
     r"\b[A-Z]\w{2,60}(?:Error|Exception|Warning)\b|\b[A-Z]{1,3}\d{3,5}\b|\bE[A-Z]{4,}\b"
@@ -125,12 +131,8 @@ def _line(memory: Memory) -> str:
 def _ask_about_decision(store: MemoryStore, sentence: str | None) -> list[str]:
     if sentence is None or find_secret(sentence):
         return []
-    question = (
-        f"A decision was detected: {json.dumps(sentence, ensure_ascii=False)}. Should this be"
-        " stored as a memory? If later sessions need it and no memory says it yet, call"
-        ' store_memory with source "auto_decision", in words that can be understood alone.'
-    )
-    return [question, *_related(store, sentence, lambda memory: _is_like(sentence, memory))]
+    related = _related(store, sentence, lambda memory: _is_like(sentence, memory))
+    return [ASK, f"[the message] {sentence}", *related]
 
 
 def _related_errors(store: MemoryStore, message: str | None) -> list[str]:
