@@ -370,9 +370,9 @@ class Store:
         skipped, self._skipped = self._skipped, []
         if skipped:
             name, problems = min(skipped)
-            others = f" and {len(skipped) - 1:,} more" if len(skipped) > 1 else ""
+            others = f" ({len(skipped) - 1:,} more were skipped)" if len(skipped) > 1 else ""
             path = self.directory / name
-            log.warning("Skipped %s%s: %s. See `aiaml doctor files`", path, others, problems)
+            log.warning("Skipped %s: %s%s. See `aiaml doctor files`", path, problems, others)
 
 
 def id_in(name: str) -> str:
