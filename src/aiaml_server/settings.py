@@ -174,7 +174,7 @@ CHECK_SECRETS = Setting(
 _BY_FIELD = {
     "base": Setting(MEMORY_DIR, "~/.aiaml", parse_directory, "where memories are kept"),
     "sync": Setting(
-        "AIAML_ENABLE_SYNC", "true", parse_bool, "true keeps memories in git; false: no git at all"
+        "AIAML_ENABLE_SYNC", "true", parse_bool, "true keeps memories in git; false commits nothing"
     ),
     "remote": Setting(
         "AIAML_GITHUB_REMOTE",

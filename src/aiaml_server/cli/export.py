@@ -30,7 +30,7 @@ from aiaml_server.terminal import EXIT_USAGE, Exit, echo_bytes, notify, plural
 def export(target: str, force: bool, **options: Any) -> None:
     """Export memories to JSON lines or to a folder of markdown.
 
-    `aiaml import` takes both back exactly. In a folder each memory is a file that is called by its
+    `aiaml import` takes both back. In a folder each memory is a file that is called by its
     first words and its id, with its topics as tags. Only you can read what is written.
 
     \b

@@ -16,7 +16,7 @@ _MAX_NAME = 60  # characters of a file's name before the id
 
 
 def export_folder(memories: Iterable[Memory], directory: Path) -> None:
-    """Write each memory to a markdown file, which `import_folder` restores exactly.
+    """Write each memory to a markdown file, which `import_folder` takes back.
 
     A file is called by its memory's first words and its id, and has `tags` besides the fields of a
     memory. Only you can read it.

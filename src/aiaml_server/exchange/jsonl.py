@@ -26,7 +26,7 @@ _FIELDS = ("id", "timestamp", "agent", "user", "topics", "content", "extra", "ta
 
 
 def export_jsonl(memories: Iterable[Memory]) -> bytes:
-    """Return each memory as a line of JSON, which `import_jsonl` restores exactly.
+    """Return each memory as a line of JSON, which `import_jsonl` takes back.
 
     Other lines of a memory's frontmatter are members of their own if their values are JSON; else
     they stand in the list `extra`, as those about an import always do.
