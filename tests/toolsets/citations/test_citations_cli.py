@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,6 +47,7 @@ def call(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str
 def test_each_command(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What it prints, as text and as JSON."""
     (memory_id,) = MemoryService(shop).store.ids()
+    write(shop, "gap.py", "a\n\nb\n")
     words = ("--cite", "prices.py:1-2", "--link", f"supersedes:{memory_id}", "--tag", "t")
     code, out, err = call(capsys, "save", "Newer", "--content", "**Fact**: x", *words)
     assert (code, out[:15]) == (0, "saved memories/") and "lacks **Action**" in err
@@ -73,7 +76,12 @@ def test_each_command(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("search zebra", 1, ""),
         ("get mem-none", 1, "there is no memory mem-none"),
         ("delete mem-none", 1, "there is no memory mem-none"),
-        ("save x --link nowhere", 2, "type is missing or wrong"),
+        ("save x --link nowhere", 2, "links: nowhere: must be TYPE:ID, and TYPE one of related, "),
+        ("save x --link reltated:mem-x", 2, "citations: links: reltated:mem-x must be TYPE:ID"),
+        ("save x --link blocks:", 2, "citations: links: blocks: must be TYPE:ID"),
+        ("save x --cite prices.py:9", 2, "prices.py:9: the file has 2 lines\n"),
+        ("save x --cite prices.py:2-9", 2, "prices.py:2-9: the file has 2 lines\n"),
+        ("save x --cite gap.py:2", 2, "gap.py:2: the line is empty\n"),
         ("nonsense", 2, "invalid choice"),
         ("--repo /nowhere list", 2, "usage"),
     ):
@@ -123,11 +131,34 @@ def test_verify_with_files_blames_this_change_and_no_other(
     assert "closest line is 2" in out and "1 checked, 1 stale, 0 unseen" in err
 
 
+def test_verify_counts_what_is_unsure(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Copies of a cited line are neither valid nor stale; a line without its like is said so."""
+    write(shop, "prices.py", CODE * 2)
+    code, _, err = call(capsys, "verify")
+    assert (code, err) == (0, "1 checked, 0 stale, 0 unseen, 1 ambiguous, 0 not read\n")
+    write(shop, "prices.py", "@\n")
+    assert "prices.py:2 changed, no line is like it, was: " in call(capsys, "verify")[1]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a pipe without a reader is another error there")
+def test_a_closed_pipe_ends_the_output(shop: Path) -> None:
+    """As in `list | head -1`: without a word."""
+    for words in (BARE, FULL):
+        reader, writer = os.pipe()
+        os.close(reader)
+        command = [*words, "list"]
+        done = subprocess.run(  # noqa: PLW1510
+            command, cwd=shop, stdout=writer, stderr=subprocess.PIPE, timeout=60
+        )
+        os.close(writer)
+        assert done.returncode and done.stderr == b""
+
+
 def test_verify_of_a_file_that_is_not_there(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An error that names it, unless it was deleted and a memory cites it: then that is stale."""
     for words in (("pries.py",), ("pries.py", "prices.py")):
         code, out, _ = call(capsys, "verify", *words)
-        assert code == 2 and "pries.py: there is no such file, and no memory cites it" in out
+        assert code == 2 and "pries.py: not read: there is no such file, and no" in out
     (shop / "prices.py").unlink()
     code, out, _ = call(capsys, "verify", "prices.py")
     assert code == 1 and "prices.py:2 missing" in out
@@ -158,9 +189,8 @@ def three_states(shop: Path, words: Sequence[str], **variables: str) -> None:
     assert done.returncode == 1 and "prices.py:2" in done.stdout, done.stderr
     write(shop, "memories/mem-bad.md", "bad\n")
     done = run(words, shop, **variables)
-    assert done.returncode == 2 and "mem-bad.md: the first line is not ---" in done.stdout, (
-        done.stderr
-    )
+    assert done.returncode == 2 and "mem-bad.md:" in done.stdout, done.stderr
+    assert "not read: the first line is not ---" in done.stdout
 
 
 def test_the_standard_library_is_enough(shop: Path) -> None:
@@ -233,7 +263,7 @@ def test_the_action(shop: Path) -> None:
     shown = run(words, shop, **variables).stdout
     assert "::error file=memories/mem-prices-are-in-cents-" in shown
     assert ".md::prices.py:2 changed, the closest line is 2" in shown
-    assert "::error file=memories/mem-bad.md::not read: " in shown
+    assert "::error file=memories/mem-bad.md::not read: the first line is not ---" in shown
 
 
 def test_a_memory_gives_ci_and_terminals_no_command(shop: Path) -> None:

@@ -87,6 +87,7 @@ def test_malformed_memories_say_what_is_wrong(shop: Path) -> None:
         (f"---\n{head}citations:\n  - path: a\n    line: 0\n---\n", "line is missing or wrong"),
         (f"---\n{head}links:\n  - type: likes\n    target: mem-y\n---\n", "type"),
         (f"---\n{head}tags:\n" + "  - x\n" * 20_000 + "---\n", "longer than 65,536"),
+        (f"---\n{head}<<<<<<< HEAD\nverified: x\n=======\n---\n", "left of an unfinished merge"),
         ("x" * 1_100_000, "larger than 1,048,576 bytes"),
     ):
         write(shop, "memories/mem-x.md", text)

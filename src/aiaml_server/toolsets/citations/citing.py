@@ -85,9 +85,11 @@ def _find_snippet(wanted: list[str], near: int, file: SourceFile) -> tuple[int, 
 def _copy_lines(first: int, last: int, file: SourceFile) -> Citation:
     """Return a citation of lines, with what distinguishes them from equal lines later."""
     lines = file.lines[first - 1 : last]
-    if not 0 < first <= last <= len(file.lines) or not lines[0].strip():
-        problem = f"line {first} is empty, or one of {len(file.lines)} lines does not exist"
-        raise InvalidCitation(f"citations: {file.path}:{first}-{last}: {problem}")
+    place = f"citations: {file.path}:{first}" + (f"-{last}" if last != first else "")
+    if not 0 < first <= last <= len(file.lines):
+        raise InvalidCitation(f"{place}: the file has {len(file.lines)} lines")
+    if not lines[0].strip():
+        raise InvalidCitation(f"{place}: the line is empty")
     snippet = dedent("\n".join(lines)).strip()
     if len(snippet) > _MAX_SNIPPET:
         raise InvalidCitation(f"citations: a snippet of {file.path} has more than 4,000 characters")

@@ -18,8 +18,9 @@ from aiaml_server.toolsets.citations.citing import relative_path
 from aiaml_server.toolsets.citations.import_serena import import_serena
 from aiaml_server.toolsets.citations.models import Citation, Link
 from aiaml_server.toolsets.citations.service import MemoryService, Verification
+from aiaml_server.toolsets.citations.sources import UNSEEN
 from aiaml_server.toolsets.citations.store import MAX_BYTES
-from aiaml_server.toolsets.citations.verify import OK, CheckedCitation
+from aiaml_server.toolsets.citations.verify import AMBIGUOUS, OK, CheckedCitation
 from aiaml_server.toolsets.failures import annotation
 
 DONE, NEGATIVE, FAILED = 0, 1, 2
@@ -54,6 +55,9 @@ def main(words: Sequence[str] | None = None, prog: str = "citations") -> int:
         settings = MANIFEST.read_settings(os.environ)
         output: Output = given.run(given, MemoryService.from_settings(settings, given.repo))
         _print(output, as_json=given.json)
+    except BrokenPipeError:  # as in `list | head -1`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what Python flushes at its end
+        return FAILED
     except (ToolError, OSError) as error:
         sys.stderr.write(f"{inert(marked_line(f'{prog}: {error}'))}\n")
         return NEGATIVE if isinstance(error, NotFound) else FAILED
@@ -115,14 +119,16 @@ def verify(given: Namespace, memories: MemoryService) -> Output:
     paths = [relative_path(name, memories.root, os.curdir) for name in given.files]
     results, unread = memories.verify_all(given.update, paths)
     code = NEGATIVE if any(result.stale or result.problem for result in results) else DONE
-    unseen = sum(result.is_unseen for result in results)
+    unseen = sum(result.has(UNSEEN) for result in results)
+    ambiguous = sum(result.has(AMBIGUOUS) for result in results)
     if unread or unseen:
         code = FAILED
     checked = [result.to_dict() for result in results]
     value = {"memories": checked, "unreadable": list(unread.values())}
     rows = list(report(results, unread))
     stale = sum(bool(result.stale) for result in results)
-    note = f"{len(results)} checked, {stale} stale, {unseen} unseen, {len(unread)} not read"
+    note = f"{len(results)} checked, {stale} stale, {unseen} unseen, {ambiguous} ambiguous"
+    note += f", {len(unread)} not read"
     if stale:
         note += "; if a memory still holds, `save --id ID --cite FILE:LINE` cites the new lines"
     if given.github:
@@ -147,7 +153,8 @@ def report(
         if result.problem:
             yield "error", result.path, result.problem
     for path, sentence in unread.items():
-        yield "error", path, f"not read: {sentence}"
+        reason = sentence.removeprefix(f"{path}: ")
+        yield "error", path, f"not read: {reason}"
 
 
 def _describe(entry: CheckedCitation, fact: str) -> str:

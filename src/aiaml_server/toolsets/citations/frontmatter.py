@@ -18,6 +18,7 @@ from aiaml_server.toolsets.citations.models import JsonObject
 
 _ROW = re.compile(r"(  - |    )?(?:([A-Za-z_]\w*):(?: (.*)|()))", re.ASCII)
 _ITEM = re.compile(r"  - (.*)")
+_CONFLICT_MARK = re.compile(r"^(?:<{7}|>{7})(?: |\r?$)", re.MULTILINE)
 _DOUBLE_QUOTED = re.compile(r'"(?:[^"\\]|\\["\\/bfnrt]|\\u(?![dD])[0-9A-Fa-f]{4})*"')
 _PLAIN = re.compile(r"(?![-?][ ]|-$|---)[\w./~+(-](?:[^#:\t]|:(?=[^\s])|(?<=\S)#)*(?<! )")
 _UNREADABLE = re.compile(
@@ -37,10 +38,12 @@ def parse(head: str) -> JsonObject:
 
     Raises:
         PyYamlMissing: only PyYAML could read it.
-        MalformedMemory: it is not a YAML map, or has aliases.
+        MalformedMemory: it is not a YAML map, has aliases, or is in the middle of a merge.
     """
     if found := _UNREADABLE.search(head):
         raise MalformedMemory(f"the frontmatter has the character {found[0]!a}")
+    if _CONFLICT_MARK.search(head):
+        raise MalformedMemory("a line is left of an unfinished merge; resolve the conflict")
     fields: object = parse_canonical(head)
     if fields is None:
         try:

@@ -35,7 +35,7 @@ from aiaml_server.toolsets.citations.models import (
     parse_time,
 )
 from aiaml_server.toolsets.citations.search import merge, rank
-from aiaml_server.toolsets.citations.sources import UNSEEN, SourceTree
+from aiaml_server.toolsets.citations.sources import SourceTree
 from aiaml_server.toolsets.citations.store import MemoryStore, Scan
 from aiaml_server.toolsets.citations.verify import (
     CheckedCitation,
@@ -72,10 +72,9 @@ class Verification(NamedTuple):
         """Whether every citation still holds."""
         return all(entry.is_valid for entry in self.checked)
 
-    @property
-    def is_unseen(self) -> bool:
-        """Whether a citation could not be looked at."""
-        return any(entry.verdict == UNSEEN for entry in self.checked)
+    def has(self, verdict: str) -> bool:
+        """Return whether a citation has this verdict."""
+        return any(entry.verdict == verdict for entry in self.checked)
 
     @property
     def stale(self) -> list[CheckedCitation]:
@@ -284,6 +283,11 @@ class MemoryService:
         }
         if not _SUBJECT.fullmatch(fields.get("subject", "-")):
             raise InvalidInput("subject: must be one line of 1 to 79 characters")
+        for link in links or ():
+            if link.type not in LINK_TYPES or not link.target:
+                types = ", ".join(LINK_TYPES)
+                rule = f"must be TYPE:ID, and TYPE one of {types}"
+                raise InvalidInput(f"links: {link.type}:{link.target} {rule}")
         warnings = []
         if content is not None:
             missing = [part for part in _CONTENT_PARTS if f"**{part}**:" not in content]

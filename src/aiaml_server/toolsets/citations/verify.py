@@ -122,7 +122,8 @@ def _check_in_file(citation: Citation, wanted: list[str], file: SourceFile) -> C
     if len(places) == 1:
         return CheckedCitation(citation, REFORMATTED, places, "it is laid out differently")
     closest = file.closest_line(wanted[0])
-    return CheckedCitation(citation, CHANGED, note=f"the closest line is {closest or 'none'}")
+    note = f"the closest line is {closest}" if closest else "no line is like it"
+    return CheckedCitation(citation, CHANGED, note=note)
 
 
 def snippet_lines(snippet: str | None) -> list[str]:
