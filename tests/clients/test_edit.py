@@ -110,6 +110,8 @@ def test_claude_desktop_in_its_windows_package_is_found(tmp_path: Path) -> None:
     inside = tmp_path / "AppData/Local/Packages/Claude_pzs8/LocalCache/Roaming/Claude"
     assert client.find(machine) == (classic, False)
     classic.parent.mkdir(parents=True)
+    assert client.find(machine) == (classic, False)  # as after `aiaml uninstall`
+    (classic.parent / "state").touch()
     assert client.find(machine) == (classic, True)
     inside.mkdir(parents=True)
     (inside / classic.name).write_text("{}")

@@ -25,8 +25,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    (tmp_path / ".cursor").mkdir()
-    (tmp_path / ".gemini").mkdir()
+    for name in (".cursor", ".gemini"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "state").touch()
     return tmp_path
 
 
@@ -41,6 +42,18 @@ def entry(path: Path, name: str = "aiaml") -> dict[str, object]:
     """Return an entry of a JSON file."""
     found: dict[str, object] = json.loads(path.read_text("utf-8"))["mcpServers"][name]
     return found
+
+
+def test_an_uninstalled_hook_leaves_no_client(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The directory that its file was in is empty, and so does not count as a client."""
+    (home / ".gemini" / "state").unlink()
+    (home / ".gemini").rmdir()
+    for words in (("install",), ("uninstall",)):
+        typed(capsys, *words, "gemini", "--hooks")
+    rows = json.loads(typed(capsys, "install", "--list", "--json"))
+    assert {row["client"]: row["state"] for row in rows}["gemini"] == "not found"
 
 
 def test_all_that_are_found_are_connected(
@@ -263,5 +276,5 @@ def test_wrong_words(
 ) -> None:
     """They are a usage error, and nothing is written."""
     output = typed(capsys, "install", *words, code=2)
-    assert not list((home / ".cursor").iterdir())
+    assert [path.name for path in (home / ".cursor").iterdir()] == ["state"]
     assert "relative" not in words or output.startswith("aiaml: --dir is 'relative'; it must be")

@@ -76,7 +76,7 @@ class Client(NamedTuple):
         servers_key: the key of the file under which the servers stand.
         is_toml: whether the file is TOML; else it is JSON with comments.
         extras: what a new entry has besides the command and the environment.
-        sign: a directory that exists if the client is installed; empty for that of its file.
+        sign: a directory that has files if the client is installed; empty for that of its file.
         project_file: the file that it reads in a project; empty if it reads none.
         project: the project whose file is meant; None for the person's own file.
     """
@@ -104,8 +104,9 @@ class Client(NamedTuple):
         """Return the file that the client reads, or would read, and whether it is installed."""
         paths = self._paths(machine)
         sign = Path(machine.expand(self.sign)) if self.sign else None
-        present = [path for path in paths if self.project or (sign or path.parent).is_dir()]
-        found = self.existing(machine) or present
+        found = self.existing(machine) or [
+            path for path in paths if self.project or any((sign or path.parent).glob("*"))
+        ]
         return (found or [path for path in paths if "*" not in str(path)])[0], bool(found)
 
     def _paths(self, machine: Machine) -> list[Path]:
