@@ -134,11 +134,12 @@ def parse_remote(name: str, value: str) -> str:
     """Parse the address of a git remote. Git itself refuses what it cannot use, but for an option.
 
     Raises:
-        InvalidSetting: it begins with a dash, or was copied from where its password was hidden.
+        InvalidSetting: it begins with a dash, is a relative path (git would look for it in the
+            memory directory), or was copied from where its password was hidden.
     """
     address = value.strip()
-    if address.startswith("-"):
-        raise InvalidSetting(name, "begins with a dash; it must be a git URL or a path")
+    if re.fullmatch(r"-.*|[^/\\:][^:]*", address):
+        raise InvalidSetting(name, "must be a git URL, HOST:PATH or an absolute path")
     if "***" in address:
         raise InvalidSetting(name, "has no password; put the password where *** stands")
     return address

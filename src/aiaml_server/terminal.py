@@ -153,11 +153,6 @@ def styled(text: str, style: str | None) -> str:
     return f"{_KEY}{_STYLES[style]}m{text}{_KEY}0m" if style else text
 
 
-def unstyled(text: str) -> str:
-    """Return the text without styles."""
-    return _STYLE.sub("", text)
-
-
 def safe(text: str) -> str:
     """Return text with control and invisible characters as code points.
 
@@ -204,7 +199,7 @@ def _wrap_line(line: str, hang: int) -> str:
     indent = " " * (len(line) - len(line.lstrip(" ")) + hang)
     rows = [""]
     for word in re.findall(" *[^ ]+", line):
-        if rows[-1] and cell_len(unstyled(rows[-1] + word)) > terminal_width():
+        if rows[-1] and cell_len(_STYLE.sub("", rows[-1] + word)) > terminal_width():
             rows.append(indent + word.lstrip(" "))
         else:
             rows[-1] += word
@@ -221,7 +216,7 @@ def terminal_width() -> int:
     return max(shutil.get_terminal_size().columns, 40)
 
 
-def plural(number: int, noun: str, nouns: str = "") -> str:
+def plural(number: int, noun: str) -> str:
     """Return a number with its noun: "1 memory", "2,000 memories"."""
-    many = nouns or (f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s")
+    many = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else many}"

@@ -89,6 +89,9 @@ BAD_SETTINGS = {
     ("AIAML_MEMORY_DIR", "~no_such_person/memory"): "there is no such home directory",
     ("AIAML_MEMORY_DIR", "/a\0b"): "must be an absolute path",
     ("AIAML_GITHUB_REMOTE", "https://***@a.test/m"): "put the password where *** stands",
+    ("AIAML_GITHUB_REMOTE", "--upload-pack=x"): "must be a git URL, HOST:PATH or an absolute path",
+    ("AIAML_GITHUB_REMOTE", "memories.git"): "must be a git URL, HOST:PATH or an absolute path",
+    ("AIAML_GITHUB_REMOTE", "../memories.git"): "must be a git URL, HOST:PATH or an absolute path",
     ("AIAML_LOG_LEVEL", "verbose"): "must be one of DEBUG, INFO, WARNING, ERROR, CRITICAL",
 }
 
@@ -97,6 +100,8 @@ def test_settings() -> None:
     """They have defaults, homes are expanded, and a bad value is named with what is right."""
     for environ in ({}, {"AIAML_MEMORY_DIR": "", "AIAML_LOG_LEVEL": ""}):
         assert Settings.from_environ(environ) == Settings(Path.home() / ".aiaml")
+    for remote in ("git@a.test:m", "https://a.test/m", "a.test:m", "/m", r"\\a\m", "C:/m"):
+        assert Settings.from_environ({"AIAML_GITHUB_REMOTE": remote}).remote == remote
     settings = Settings.from_environ({"AIAML_MEMORY_DIR": "~/m", "AIAML_LOG_LEVEL": "debug"})
     assert settings == Settings(Path.home() / "m", log_level="DEBUG")
     for (name, value), problem in BAD_SETTINGS.items():

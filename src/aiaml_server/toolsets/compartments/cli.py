@@ -99,7 +99,7 @@ def clear_command(path: Path, compartment: str, session: str, yes: bool) -> None
         notify("There is nothing to clear.")
         return
     if not yes:
-        confirm(f"Delete {plural(count, 'entry', 'entries')}? This cannot be undone.")
+        confirm(f"Delete {plural(count, 'entry')}? This cannot be undone.")
     try:
         with Compartments(path, session=session) as memory:
             notify(f"Deleted {len(memory.clear(compartment))}.")
