@@ -200,7 +200,7 @@ def test_what_cannot_be_used_is_refused(shop: Path, tools: Any) -> None:
         (InvalidInput, "needed", (None, None, None, None, ["t"], "mem-none")),
         (NotFound, "ids look like", ("a", FACT, None, None, None, "../mem-x")),
         (InvalidCitation, "did you mean 'prices.py'", ("a", FACT, [{"path": "price.py"}])),
-        (InvalidCitation, "2 lines", ("a", FACT, [{"path": "prices.py", "line": 9}])),
+        (InvalidCitation, "last line is 2", ("a", FACT, [{"path": "prices.py", "line": 9}])),
         (InvalidCitation, "out of", ("a", FACT, [{"path": "../x", "line": 1}])),
         (InvalidCitation, "not a text", ("a", FACT, [{"path": "binary.py", "line": 1}])),
         (InvalidCitation, "closest line is 2", ("a", FACT, near)),

@@ -87,7 +87,7 @@ def _copy_lines(first: int, last: int, file: SourceFile) -> Citation:
     lines = file.lines[first - 1 : last]
     place = f"citations: {file.path}:{first}" + (f"-{last}" if last != first else "")
     if not 0 < first <= last <= len(file.lines):
-        raise InvalidCitation(f"{place}: the file has {len(file.lines)} lines")
+        raise InvalidCitation(f"{place}: the last line is {len(file.lines)}")
     if not lines[0].strip():
         raise InvalidCitation(f"{place}: the line is empty")
     snippet = dedent("\n".join(lines)).strip()
