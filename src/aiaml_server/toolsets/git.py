@@ -52,7 +52,7 @@ def _run_git(root: str, *arguments: str, stdin: bytes = b"") -> tuple[bytes, str
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return b"", f"it did not end within {_SECONDS:.0f} seconds"
+        return b"", "it did not end in time"
     except OSError as error:
         return b"", str(error)
     if done.returncode in (0, 1):  # 1: no path is ignored
@@ -63,8 +63,9 @@ def _run_git(root: str, *arguments: str, stdin: bytes = b"") -> tuple[bytes, str
 def list_tracked(root: str) -> dict[str, str]:
     """Return the tag and mode of each file in the index, by path; empty if git cannot say."""
     printed, _ = _run_git(root, "ls-files", "-t", "--stage", "-z")
-    entries = printed.decode("utf-8", "surrogateescape").split("\0")
-    rows = [entry.partition("\t") for entry in entries]
+    rows = [
+        entry.partition("\t") for entry in printed.decode("utf-8", "surrogateescape").split("\0")
+    ]
     return {path: description for description, _, path in rows}
 
 
