@@ -13,7 +13,7 @@ from pathlib import Path
 from aiaml_server.storage import programs
 
 SUBMODULE = "160000"  # git-ls-files(1): the mode of a submodule
-_SECONDS = 10.0
+_SECONDS = 10.0  # as the message below says
 _OPTIONS = ("-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit")
 _ENVIRONMENT = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "", "GIT_OPTIONAL_LOCKS": "0"}
 
@@ -52,7 +52,7 @@ def _run_git(root: str, *arguments: str, stdin: bytes = b"") -> tuple[bytes, str
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return b"", "it did not end in time"
+        return b"", "it did not end within 10 seconds"
     except OSError as error:
         return b"", str(error)
     if done.returncode in (0, 1):  # 1: no path is ignored
