@@ -96,6 +96,8 @@ def test_restore_does_not_revive_a_renamed_memory(machine: Machine) -> None:
     machine.synced()
     path = machine.path(renamed).rename(machine.path(renamed).with_name("plum.md"))
     machine.synced()
+    done = machine.aiaml("restore", renamed.id, "--yes", AIAML_ENABLE_SYNC="true")
+    assert (done.returncode, "no earlier version" in done.stderr) == (1, True), done.stdout
     append(path, "edited")
     machine.synced()
     done = machine.aiaml("restore", "--since", "1h", AIAML_ENABLE_SYNC="true")
