@@ -33,7 +33,7 @@ def status(context: Context) -> Iterator[Finding]:
         yield warning("sync", f"files/{name} is not committed: {why.sentence}", why.remedy)
     for name, copy in found.conflicts:
         sentence = f"two computers edited one memory; both versions are kept, as {name} and {copy}"
-        yield warning("sync", sentence, "edit one of them and forget the other")
+        yield warning("sync", sentence, "edit or forget one of them")
     if found.deletions_waiting:
         sentence = f"{plural(found.deletions_waiting, 'deletion')} waiting for confirmation"
         yield warning("sync", sentence, "run `aiaml sync` with --forget or --bring-back")
