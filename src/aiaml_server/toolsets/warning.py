@@ -7,15 +7,11 @@ from itertools import pairwise
 from aiaml_server.format.secrets import Secret, find_secret
 from aiaml_server.settings import CHECK_SECRETS as CHECK_SECRETS  # noqa: PLC0414 (for the manifests)
 
-_CHANGE = "; change it if it was a real one"
-IN_GIT = f"others can read what is stored here, and git keeps it for good: take it out{_CHANGE}"
+IN_GIT = "others can read what is stored here, and git keeps it for good: take it out"
 IN_DATABASE = (
     "`aiaml semantic forget ID` deletes it for good, while the text that delete_memory or"
-    f" update_memory takes out can be brought back for 30 days{_CHANGE}"
+    " update_memory takes out can be brought back for 30 days"
 )
-IN_FILE = f"the file keeps it until it is cleared, and git for good if it is committed{_CHANGE}"
-IN_RUN = f"it is gone when the run ends, and the model sees it until then{_CHANGE}"
-
 
 _NAME = 200  # the last characters that are checked
 _LONGEST = 250  # characters of a value on a line of its own
@@ -39,7 +35,9 @@ def secret_warning(*texts: str | None, check: bool, advice: str = IN_GIT) -> lis
         if len(word) <= _LONGEST and len(word.split()) == 1
     ]
     found = find_leak("\n".join([*given, *below]).encode("utf-8", "replace"), check=check)
-    return [f"this seems to hold {found.kind}; {advice}"] if found else []
+    if found is None:
+        return []
+    return [f"this seems to hold {found.kind}; {advice}; change it if it was a real one"]
 
 
 def find_leak(data: bytes, *, check: bool) -> Secret | None:

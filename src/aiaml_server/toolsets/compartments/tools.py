@@ -25,9 +25,11 @@ from aiaml_server.toolsets.compartments.entry import (
 from aiaml_server.toolsets.compartments.memory import Compartments
 from aiaml_server.toolsets.compartments.settings import COMPARTMENTS
 from aiaml_server.toolsets.failures import shorten
-from aiaml_server.toolsets.warning import IN_FILE, IN_RUN, secret_warning
+from aiaml_server.toolsets.warning import secret_warning
 
 RUN_ADDRESS = "memory://run"
+KEPT_IN_FILE = "the file keeps it until it is cleared, and git for good if it is committed"
+KEPT_IN_RUN = "it is gone when the run ends, and the model sees it until then"
 
 INSTRUCTIONS = """\
 Working memory for a task, in three compartments:
@@ -192,7 +194,7 @@ class ToolFunctions:
         answer: SavedAnswer = {"id": saved.id, "created": saved.created}
         pairs = [f"{name}: {value}" for name, value in (metadata or {}).items()]
         texts = (content, category, *(tags or ()), *pairs)
-        advice = IN_RUN if self._memory.is_in_run(compartment) else IN_FILE
+        advice = KEPT_IN_RUN if self._memory.is_in_run(compartment) else KEPT_IN_FILE
         check = self._memory.check_secrets
         if warnings := secret_warning(*texts, check=check, advice=advice):
             answer["warnings"] = warnings
