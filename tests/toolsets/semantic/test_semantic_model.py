@@ -172,5 +172,6 @@ def test_hub_that_refuses_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.Mo
         assert loader.ready(200) is None
         state = loader.state()
         assert state.status == "failed" and "model download" in state.remedy
+        assert "check the network" in state.remedy
         assert loader.ready() is None  # no other attempt for some minutes
         store.close()

@@ -84,11 +84,15 @@ def test_equal_texts_become_one_memory(store: MemoryStore) -> None:
     assert not again.created and again.memory.id == "project:1"
     assert again.memory.content == " the  FLAG is\non" and again.memory.category == "state"
     assert (again.memory.tags, again.memory.priority) == (("a", "b"), "HIGH")
-    assert "is already stored" in again.warnings[0]
+    assert again.warnings == [
+        "that text is already stored, as project:1; the new case and white space replaced the old"
+    ]
     (back,) = store.undo(again.change)
     assert (back.content, back.tags) == ("The flag is on", ("a",))
     assert store.store("the flag is on").change is not None
-    assert store.store("the flag is on").change is None
+    same = store.store("the flag is on")
+    assert same.change is None
+    assert same.warnings == ["that text is already stored, as project:1"]
 
 
 def test_similar_memories_are_reported(store: MemoryStore) -> None:

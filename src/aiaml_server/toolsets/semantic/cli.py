@@ -164,10 +164,11 @@ def download() -> None:
         loader = ModelLoader(settings, store.home / paths.MODELS)
         if sys.stderr.isatty():
             os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "0"
+        notify(f"Loading {settings.model}; a download may take minutes.")
         if loader.ready(DOWNLOAD_SECONDS) is None:
             state = loader.state()
             raise Unavailable(f"{state.reason}; {state.remedy}")
-        echo(f"{bold(loader.settings.model)} is ready: {loader.folder}")
+        echo(f"{bold(settings.model)} is ready: {loader.folder}")
 
 
 @model.command("reembed")

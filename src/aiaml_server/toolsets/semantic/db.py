@@ -208,8 +208,7 @@ class Database:
     def is_trusted(self) -> bool:
         """Whether this user created the file on this machine, named the project, or trusts it."""
         directory = self.path.parent
-        is_global = self.project_name is None
-        named = self._trusted or is_global
+        named = self._trusted or self.project_name is None
         return named or is_trusted(directory) or is_trusted(directory.parent)
 
     def check_access(self) -> None:

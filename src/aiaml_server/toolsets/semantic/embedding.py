@@ -28,6 +28,10 @@ LOAD_SECONDS = 30.0  # that loading may delay the end of the process
 RETRY_SECONDS = 300.0  # between two attempts to download
 BATCH = 16  # texts at once
 DOWNLOAD_COMMAND = "aiaml semantic model download"
+REMEDY = (
+    f"if it is not on this machine yet, check the network before `{DOWNLOAD_COMMAND}` tries again,"
+    " or name a folder with its files as embedding.path"
+)
 PREFIXES = {
     r"(?:^|[-/])e5-": ("query: ", "passage: "),
     r"nomic-embed": ("search_query: ", "search_document: "),
@@ -160,8 +164,7 @@ class ModelLoader:
         except Exception as error:  # noqa: BLE001 (fastembed and onnxruntime raise anything)
             cause = str(error).strip().rstrip(".")[:200]
             reason = f"the model {self.settings.model} cannot be loaded: {cause}"
-            remedy = f"`{DOWNLOAD_COMMAND}` tries again; embedding.path can name a folder with it"
-            self._failure = ModelState("failed", reason, getattr(error, "suggestion", remedy))
+            self._failure = ModelState("failed", reason, getattr(error, "suggestion", REMEDY))
             self._retry_at = time.monotonic() + RETRY_SECONDS
             self._on_error(error)
 

@@ -74,7 +74,7 @@ class DatabaseLocked(SemanticError):
 class CorruptDatabase(SemanticError):
     """A file is damaged, or not a database of memories. It is not changed."""
 
-    suggestion = "Run `aiaml doctor`; `aiaml semantic restore` puts a backup in its place."
+    suggestion = "`aiaml semantic restore project` (or `global`) puts a backup in its place."
 
 
 class DiskError(SemanticError):

@@ -94,11 +94,13 @@ class MemoryStore(MemoryReader):
         database = self.database(new.scope)
         embedded = self._embed(new.content)
         with database.writing():
-            number, created, change = self._put(database, new)
+            number, equal, change = self._put(database, new)
             self._set_vectors(database, number, embedded)
-        result = StoreResult(self._read(database, number), created, change)
-        if not created:
-            result.warnings.append(f"that text is already stored, as {result.memory.id}")
+        result = StoreResult(self._read(database, number), equal is None, change)
+        if equal:
+            is_same = equal.content == new.content
+            replaced = "" if is_same else "; the new case and white space replaced the old"
+            result.warnings.append(f"that text is already stored, as {equal.id}{replaced}")
         return self._finish(result, embedded)
 
     def store_many(self, memories: Sequence[NewMemory]) -> list[str]:
@@ -109,36 +111,36 @@ class MemoryStore(MemoryReader):
             if own:
                 with database.writing():
                     for each in own:
-                        number, created, _ = self._put(database, each.validated())
-                        if created:
+                        number, equal, _ = self._put(database, each.validated())
+                        if equal is None:
                             stored.append((database, number))
         self.worker.embed_later(stored)
         return [f"{database.scope}:{number}" for database, number in stored]
 
-    def _put(self, database: Database, new: NewMemory) -> tuple[int, bool, str | None]:
+    def _put(self, database: Database, new: NewMemory) -> tuple[int, Memory | None, str | None]:
         """Add a memory, or merge it into an equal one.
 
         Returns:
-            Its number, whether it is new, and the id of the change if another was changed.
+            Its number, the equal one as it was, and the id of the change if that was changed.
         """
         column, digest = "content_hash", models.sha256_hex(new.content)
         if self.config.deduplication.auto_check:
             column, digest = "normalized_hash", models.normalized_hash(new.content)
         query = f"SELECT id FROM memories WHERE {column} = ? ORDER BY content = ? DESC"
-        equal = database.fetch(query, (digest, new.content))
-        change = None
-        if equal:
-            number = int(equal[0][0])
-            change = self._absorb(database, number, new)
+        rows = database.fetch(query, (digest, new.content))
+        equal = change = None
+        if rows:
+            number = int(rows[0][0])
+            equal = self._read(database, number)
+            change = self._absorb(database, equal, new)
         else:
             number = database.insert(new_row(new, database.project_name))
         if new.import_key:
             database.fetch("INSERT OR IGNORE INTO imported VALUES (?, ?)", (new.import_key, number))
-        return number, not equal, change
+        return number, equal, change
 
-    def _absorb(self, database: Database, number: int, new: NewMemory) -> str | None:
+    def _absorb(self, database: Database, existing: Memory, new: NewMemory) -> str | None:
         """Merge a new memory into an equal one; return the id of the change, if there is one."""
-        existing = self._read(database, number)
         tags = [tag for tag in existing.tags if tag != UNREVIEWED or tag in new.tags]
         priorities = [existing.priority, new.priority or "LOW"]
         values = {
@@ -147,7 +149,7 @@ class MemoryStore(MemoryReader):
             "priority": min(priorities, key=models.PRIORITIES.index),
             "category": new.category or existing.category,
         }
-        return self._apply(database, number, values, "merge")
+        return self._apply(database, existing.number, values, "merge")
 
     def _apply(
         self, database: Database, number: int, values: dict[str, Any], act: str
