@@ -71,19 +71,6 @@ class History:
         rows = log(self._repository, self.head, *(f"files/{name}" for name in names))
         return (row for row in rows if is_memory_path(row.path))
 
-    def of_memory(self, memory_id: str, names: Sequence[str] = ()) -> list[Version]:
-        """Return what happened to a memory, newest first.
-
-        Args:
-            memory_id: its id in the names of files, or the beginning of it.
-            names: files that hold it under another name.
-        """
-        return [
-            version
-            for version in self.versions()
-            if memory_id_of(version.name).startswith(memory_id) or version.name in names
-        ]
-
     def texts(self, names: Iterable[str]) -> dict[str, str]:
         """Map object names to their content. Bytes that are not UTF-8 become lone surrogates."""
         blobs = self._repository.blobs(names)
