@@ -18,6 +18,7 @@ from shop import BARE, CODE, FACT, FULL, SCRIPT, commit, make_shop, run, save, w
 
 from aiaml_server.toolset import HookInput
 from aiaml_server.toolsets.citations import MemoryService, cli, hooks
+from aiaml_server.toolsets.requests import Request
 from machine import git
 from paths import ROOT
 
@@ -292,8 +293,9 @@ def test_hooks_around_an_edit(shop: Path) -> None:
     assert line == f"{memory_id} (Prices are in cents): Prices are in cents."
     assert hooks.after_edit(event) == []
     write(shop, "prices.py", STALE)
-    (line,) = hooks.after_edit(event._replace(path="prices.py"))
-    assert "cites prices.py:2 changed" in line and "memory_save" in line
+    line, request = hooks.after_edit(event._replace(path="prices.py"))
+    assert isinstance(request, Request)
+    assert line.endswith("cites prices.py:2 changed") and "memory_save" in request
     for path in ("other.py", "", "/etc/passwd"):
         assert hooks.before_edit(event._replace(path=path)) == []
         assert hooks.after_edit(event._replace(path=path)) == []

@@ -7,8 +7,12 @@ import os
 from aiaml_server.toolset import HookInput
 from aiaml_server.toolsets.citations.citing import relative_path
 from aiaml_server.toolsets.citations.service import MemoryService, find_repository
+from aiaml_server.toolsets.requests import Request
 
 _MAX_MEMORIES = 20
+_CORRECT = Request(
+    "Read these memories with memory_get, and correct with memory_save what is no longer true."
+)
 
 
 def before_edit(event: HookInput) -> list[str]:
@@ -23,13 +27,12 @@ def after_edit(event: HookInput) -> list[str]:
     """Return a line for each citation of the edited file that no longer holds."""
     memories, path = _open(event)
     results, _ = memories.verify_all(files=[path])
-    remedy = "read it with memory_get; if it is no longer true, correct it with memory_save"
     lines = []
     for result in results:
         name = f"{result.memory.id} ({result.memory.subject})"
         stale = [entry for entry in result.stale if entry.citation.path == path]
-        lines += [f"{name} cites {each.citation} {each.verdict}: {remedy}" for each in stale]
-    return lines
+        lines += [f"{name} cites {each.citation} {each.verdict}" for each in stale]
+    return [*lines, _CORRECT] if lines else []
 
 
 def _open(event: HookInput) -> tuple[MemoryService, str]:
