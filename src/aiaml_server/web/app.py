@@ -149,13 +149,14 @@ def _run(guard: Guard, listener: socket.socket, idle: float) -> None:
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listener],), name="web", daemon=True)
-    thread.start()
     try:
+        thread.start()
         while thread.is_alive() and (left := guard.last_visit + idle - time.monotonic()) > 0:
             time.sleep(min(left, 1))
     finally:
         server.should_exit = True
-        thread.join()
+        if thread.ident:  # a signal may come before it has started
+            thread.join()
 
 
 def _minutes(seconds: float) -> str:
