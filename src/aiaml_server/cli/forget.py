@@ -83,7 +83,7 @@ def forget(
 def forget_found(bank: MemoryBank, found: Mapping[str, Memory], *, yes: bool) -> None:
     """Forget memories after asking, and print the command that restores them.
 
-    What cannot be restored is said before.
+    The question says first how many cannot be restored.
 
     Args:
         bank: the memories.

@@ -152,7 +152,7 @@ def _start(since: str | None) -> float:
 def _versions(known: History, bank: MemoryBank, memory_id: str) -> list[Version]:
     """Return the versions of an existing or forgotten memory, newest first.
 
-    It is meant by its id, the beginning of that, or the name of its file.
+    Name it by its id, by the beginning of the id, or by the name of its file.
 
     Raises:
         Exit: the history does not know it.

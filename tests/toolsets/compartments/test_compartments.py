@@ -524,7 +524,7 @@ def test_a_relative_path_stays_below_the_working_directory(
             Compartments(name)
         with pytest.raises(AiamlError, match=r"AIAML_COMPARTMENTS_FILE.*absolute path"):
             manifest.read_settings({"AIAML_COMPARTMENTS_FILE": name})
-    assert manifest.read_settings({"AIAML_COMPARTMENTS_FILE": f"{tmp_path}/work/../x.json"})
+    assert manifest.read_settings({"AIAML_COMPARTMENTS_FILE": f"{tmp_path}/store/../x.json"})
 
 
 # --- settings, tools and commands -----------------------------------------------------------------

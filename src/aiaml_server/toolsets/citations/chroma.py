@@ -1,7 +1,7 @@
 """An index in Chroma. It is derived from the files and can be rebuilt at any time.
 
-A Chroma database can give orders: a journal beside it names a file that SQLite deletes, and a
-collection names the model that its client loads (chromadb 1.5.9, `build_from_config`). So the
+A Chroma database can make its reader act: a journal beside it names a file that SQLite deletes, and
+a collection names the model that its client loads (chromadb 1.5.9, `build_from_config`). So the
 database is in the user's state directory, and none in a repository is ever opened.
 """
 
@@ -29,7 +29,7 @@ class ChromaIndex(MemoryIndex):
     name = "chroma"
 
     def __init__(self, directory: Path, collection: str, embed: Embed | None = None) -> None:
-        """Take its place. Nothing is imported or created before it is used.
+        """Set where it is. Nothing is imported or created before it is used.
 
         Args:
             directory: where the configuration keeps it.

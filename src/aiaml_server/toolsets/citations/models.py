@@ -122,7 +122,7 @@ class Memory:
 
     @property
     def text(self) -> str:
-        """All that it tells and quotes: subject, content, tags, and the code of its citations."""
+        """All its text: subject, content, tags, and the code that its citations quote."""
         quoted = [
             part or ""
             for each in self.citations
