@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.update(programs.variables())
     try:
         names, rest = toolsets.split_option(words)
-        if rest == ["serve"] or (not rest and (names or Path(sys.argv[0]).stem != "aiaml")):
+        if not rest and (names or Path(sys.argv[0]).stem != "aiaml"):
             from aiaml_server.server.app import serve  # noqa: PLC0415 (serving needs no click)
 
             return serve(names)
@@ -49,7 +49,7 @@ def alone(toolset: str) -> int:
     """
     words = sys.argv[1:]
     if words in ([], ["--version"], ["-V"]):
-        return main(words or ["--toolset", toolset, "serve"])
+        return main(words or ["--toolset", toolset])
     return main([toolset, *words])
 
 
