@@ -108,6 +108,12 @@ def test_owner_is_another(eve: Path, words: tuple[str, ...], uid: int) -> None:
     assert SAID not in run(words, work, uid, AIAML_SAFE_DIRECTORIES=str(eve.parent))
     assert SAID in run(words, work, uid, AIAML_SAFE_DIRECTORIES=f"/nowhere:{top}")
     assert SAID in run(words, work, uid, AIAML_SAFE_DIRECTORIES="*")
+    state = {"XDG_STATE_HOME": str(eve.parent / "ada")}
+    done = run(("trust", str(top)), work, uid, **state)
+    if uid == ADA:
+        assert f"Trusted {top}" in done and SAID in run(words, work, uid, **state)
+    else:
+        assert "ada belongs to another user; set XDG_STATE_HOME" in done
 
 
 @as_root

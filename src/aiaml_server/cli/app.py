@@ -143,9 +143,9 @@ def _call(name: str, words: Sequence[str]) -> int:
         if end.code:
             raise BrokenPipeError from end
         code = EXIT_OK
-    except OSError:
-        raise
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (a bug becomes a sentence too)
+    except (Exception, KeyboardInterrupt) as error:  # a bug becomes a sentence too
+        if isinstance(error, OSError) and not isinstance(error, AiamlError):
+            raise
         code = _report(name, error)
     return code if isinstance(code, int) else EXIT_OK
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from aiaml_server.cli.context import settings
-from aiaml_server.errors import StoreError
+from aiaml_server.errors import NoStateDirectory, StoreError
 from aiaml_server.identity import (
     is_trusted,
     is_trusted_base,
@@ -58,6 +58,8 @@ def trust_command(directory: Path | None, json: bool) -> None:
     for path in paths:
         try:
             trust(path)
+        except NoStateDirectory:  # its sentence has a remedy
+            raise
         except OSError as error:
             raise StoreError("trust", path, error) from error
         echo(f"Trusted {path}.")
