@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,11 @@ def test_remote_of_the_settings_makes_the_directory_trusted(tmp_path: Path) -> N
     machine = Machine(base, bare(tmp_path / "remote"))
     machine.remember("one")
     machine.synced()
-    assert len([*History(base).versions()]) == 1
+    copy = Machine(tmp_path / "copy", machine.settings.remote)
+    shutil.copytree(base, copy.base, dirs_exist_ok=True)
+    copy.synced()
+    for each in (base, copy.base):
+        assert len([*History(each).versions()]) == 1
 
 
 def test_files_with_conflict_markers_are_not_committed(machine: Machine) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from aiaml_server.files import hold_lock
 from aiaml_server.git import Git, GitFailed
 from aiaml_server.identity import trust
-from aiaml_server.settings import hide_password
+from aiaml_server.settings import Settings, hide_password
 from aiaml_server.sync.cycle import current_status
 from aiaml_server.sync.history import History
 from aiaml_server.sync.remote import remote_in_use, setup_remote, try_remote
@@ -149,6 +151,8 @@ def test_password_stands_in_no_argument_and_no_message(
     monkeypatch.setattr(Git, "run", record)
     with git_server(Terms(tmp_path, login="ada:s%sesame")) as address:
         with_login = address.replace("://", "://ada:s%25sesame@") + "/remote"
+        with suppress(GitFailed):
+            try_remote(Settings(tmp_path / "base", remote=with_login))
         assert setup_remote(tmp_path / "base", with_login) == 0
         machine = Machine(tmp_path / "base")
         machine.remember("one")
@@ -454,3 +458,27 @@ def test_directory_from_elsewhere_is_neither_opened_nor_sent(tmp_path: Path, rem
     assert content_of(tmp_path / "other") == here.files
     assert (content_of(remote), len(here.files)) == (before[0], 2)
     assert first.is_dir()
+
+
+@posix
+def test_configuration_from_elsewhere_is_not_used(tmp_path: Path) -> None:
+    """Not even what reaches the remote of an ordinary repository, however it is named there."""
+    evil = tmp_path / "evil"
+    evil.write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\n")
+    evil.chmod(0o755)
+    machine = Machine(tmp_path / "base")
+    machine.remember("one")
+    machine.synced()
+    setting = f"[core]\n\tsshCommand = {evil}\n"
+    (tmp_path / "included").write_text(setting)
+    for number, text in enumerate((setting, f"[include]\n\tpath = {tmp_path / 'included'}\n")):
+        copy = Machine(tmp_path / f"copy{number}")
+        shutil.copytree(machine.base, copy.base)
+        with (copy.repository / "config").open("a") as config:
+            config.write(f'{text}[remote "origin"]\n\turl = ssh://host.test/memories\n')
+        problem = copy.sync().problem
+        assert problem
+        assert (problem.kind, copy.aiaml("doctor", "remote").returncode) == ("untrusted", 0)
+        with pytest.raises(SyncError, match="aiaml trust"):
+            History(copy.base)
+        assert not (tmp_path / "ran").exists()

@@ -173,25 +173,66 @@ def test_password_in_an_address_is_hidden_in_errors(plant: Callable[[str], Git])
     assert caught.value.exit_code == 3
 
 
-def test_hostile_configuration_of_a_repository_runs_nothing(tmp_path: Path) -> None:
-    """Hooks, fsmonitor and signing that a repository configures are not used."""
+@pytest.fixture
+def evil(tmp_path: Path) -> Path:
+    """A program that leaves a file if it runs."""
     program = tmp_path / "evil"
     program.write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\n")
     program.chmod(0o755)
-    git = Git(tmp_path)
+    return program
+
+
+def test_hostile_configuration_of_a_repository_runs_nothing(tmp_path: Path, evil: Path) -> None:
+    """Hooks, filters, signing and whatever else a repository configures are not used."""
+    git, other = Git(tmp_path), Git(tmp_path / "other")
     git.run("init", "--quiet")
-    for key in ("core.fsmonitor", "gpg.program", "core.pager", "core.editor"):
-        git.run("config", key, os.fspath(program))
-    git.run("config", "commit.gpgSign", "true")
+    git.run("init", "--quiet", "other")
+    for key in (
+        "core.fsmonitor", "gpg.program", "core.pager", "core.editor", "filter.evil.clean",
+        "core.alternateRefsCommand",
+    ):  # fmt: skip
+        git.run("config", key, os.fspath(evil))
+    for key in ("commit.gpgSign", "log.showSignature"):
+        git.run("config", key, "true")
+    git.run("config", "core.attributesFile", os.fspath(tmp_path / "attributes"))
+    (tmp_path / "attributes").write_text("* filter=evil\n")
+    alternates = tmp_path / ".git" / "objects" / "info" / "alternates"
+    alternates.write_text(f"{tmp_path / 'other' / '.git' / 'objects'}\n")
     hook = tmp_path / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
-    hook.write_text(program.read_text())
+    hook.write_text(evil.read_text())
     hook.chmod(0o755)
     (tmp_path / "note").write_text("text")
     git.run("add", "note")
-    git.variables = dict.fromkeys(("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"), "a") | dict.fromkeys(
-        ("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"), "a@example.org"
-    )
-    git.run("commit", "--quiet", "-m", "note")
+    for each in (git, other):
+        each.variables = dict.fromkeys(("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"), "a")
+        each.variables |= dict.fromkeys(("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"), "a@b.test")
+        each.run("commit", "--quiet", "--allow-empty", "-m", each.directory.name)
     git.run("status")
+    git.run("fetch", "--quiet", os.fspath(other.directory), "HEAD")
+    head, _, message = git.run("cat-file", "commit", "HEAD").partition(b"\n\n")
+    signed = (
+        head + b"\ngpgsig -----BEGIN PGP SIGNATURE-----\n -----END PGP SIGNATURE-----\n\n" + message
+    )
+    name = git.run("hash-object", "-t", "commit", "-w", "--stdin", stdin=signed).decode().strip()
+    assert git.run("log", "--format=%s", "--max-count=1", name)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_bare_repository_that_nobody_names_is_not_used(tmp_path: Path) -> None:
+    """A directory of a clone can hold one, with a configuration of its own."""
+    if Git(tmp_path).run("version") < b"git version 2.38":
+        pytest.skip("this git knows no safe.bareRepository")
+    Git(tmp_path).run("init", "--quiet", "--bare", "inner")
+    with pytest.raises(GitFailed, match="bare"):
+        Git(tmp_path / "inner").run("rev-parse", "--git-dir")
+
+
+def test_nobody_is_asked_for_a_password(tmp_path: Path, evil: Path, forbidding: str) -> None:
+    """Neither by a program that the repository names nor on a terminal."""
+    git = Git(tmp_path)
+    git.run("init", "--quiet")
+    git.run("config", "core.askPass", os.fspath(evil))
+    with pytest.raises(GitFailed, match="could not read Username"):
+        git.run("ls-remote", f"http://{forbidding}/memories.git")
     assert not (tmp_path / "ran").exists()

@@ -186,9 +186,21 @@ def test_ignored_files_of_odd_repositories(shop: Path, monkeypatch: pytest.Monke
     write(shop, ".gitignore", "local.ini\n")
     write(shop, "local.ini", f"second = {VALUE}\n")
     write(shop, ".env", f"second = {VALUE}\n")
-    git(shop, "config", "core.worktree", "/")
-    citation, warning = build_citation(Citation("local.ini", 1), SourceTree(shop))
+    other = make_shop(shop.parent / "other")
+    write(other, "local.ini", "tracked there\n")
+    git(other, "add", "local.ini")
+    write(shop.parent, "evil", f"#!/bin/sh\ntouch {shop.parent / 'ran'}\n")
+    (shop.parent / "evil").chmod(0o755)
+    git(shop, "config", "core.fsmonitor", str(shop.parent / "evil"))
+    for worktree in ("/", str(other)):
+        git(shop, "config", "core.worktree", worktree)
+        citation, warning = build_citation(Citation("local.ini", 1), SourceTree(shop))
+        assert citation.snippet is None and "git ignores it" in warning
+    with pytest.MonkeyPatch.context() as hook:  # git sets it for its hooks
+        hook.setenv("GIT_DIR", str(other / ".git"))
+        citation, warning = build_citation(Citation("local.ini", 1), SourceTree(shop))
     assert citation.snippet is None and "git ignores it" in warning
+    assert not (shop.parent / "ran").exists()
     write(shop, ".git/HEAD", "broken")
     citation, warning = build_citation(Citation("prices.py", 1), SourceTree(shop))
     assert citation.snippet is None and "git does not say" in warning and "fatal" in warning
