@@ -376,6 +376,9 @@ def test_times_at_the_edges_of_the_calendar_are_shown(tmp_path: Path) -> None:
     for words in (["list"], ["search", "text"], ["stats"], ["show", *ids], ["export", "--to", "-"]):
         done = call(at(tmp_path / "m", FORCE_TTY="1"), *words)
         assert (done.code, done.stderr) == (0, ""), words
+    for zone in ("XXX-5", "XXX+5"):
+        listed = run("list", **at(tmp_path / "m", FORCE_TTY="1", TZ=zone))
+        assert (listed.returncode, listed.stderr) == (0, ""), zone
 
 
 @pytest.mark.slow

@@ -92,6 +92,12 @@ TROUBLES: dict[str, tuple[Callable[[Path], object], dict[str, str], str, str]] =
         "toolsets",
         "AIAML_PLAN_SCOPE",
     ),
+    "made elsewhere": (
+        lambda base: (base / ".git").mkdir(0o700),
+        {},
+        "directory",
+        "was made on another computer",
+    ),
     "no directory": (
         lambda base: (base.parent / "file").write_text("x"),
         {"AIAML_MEMORY_DIR": "~/file"},

@@ -166,6 +166,7 @@ def test_no_memory_can_leave_its_fence(base: Path) -> None:
     assert not any(sign in "".join(lines) for sign in "<>\u202e\x1b\U000e0041")
     assert len(hook_text("Heading.", ["x" * 100] * 100)) <= LIMIT
     assert hook_text("Heading.", []) == ""
+    assert hook_text("Heading.", ["a\nb"]) == "Heading.\n<memories>\na b\n</memories>"
 
 
 @pytest.mark.parametrize("given", [b"", b"[]", b"{", b"[" * 9_999, b'{"prompt": 5}'])

@@ -172,6 +172,13 @@ def test_a_plain_memory_is_written_exactly_as_specified() -> None:
     assert specified_reader(format(memory))["topics"] == ["work", "style"]
 
 
+def test_characters_that_yaml_refuses_or_folds_are_escaped() -> None:
+    """Any YAML parser reads them back."""
+    for character in "\x7f\x80\x85\u2028\u2029\ufeff\ufffe\uffff":
+        text = format(Memory("a1b2c3d4", MOMENT, f"a{character}b", "c", ("d",), "e"))
+        assert yaml.safe_load(text.split("---\n", 2)[1])["agent"] == f"a{character}b"
+
+
 def test_ids_are_text_to_yaml_of_both_versions() -> None:
     """An id never looks like a number: not to YAML 1.1, not to YAML 1.2."""
     number_1_2 = re.compile(
@@ -211,6 +218,10 @@ READ: dict[str, tuple[str, dict[str, Any]]] = {
         {"content": "Body\n---\nmore"},
     ),
     "block list": (f"---\n{HEAD}---\n\nBody".replace("[p, q]", "\n  - p\n  - 'q'"), {}),
+    "block list of what YAML takes for others": (
+        f"---\n{HEAD}---\n\nBody".replace("[p, q]", "\n  - 1\n  - yes"),
+        {"topics": ("1", "yes")},
+    ),
     "block list, not indented": (f"---\n{HEAD}---\n\nBody".replace("[p, q]", "\n- p\n- q"), {}),
     "list over several lines": (f"---\n{HEAD}---\n\nBody".replace("[p, q]", "[p,\n  q]"), {}),
     "list without brackets": (f"---\n{HEAD}---\n\nBody".replace("[p, q]", "p, q"), {}),
@@ -286,6 +297,14 @@ REFUSED = {
     ),
     "topics of topics": (
         f"---\n{HEAD}---\n".replace("[p, q]", "\n- a\n- [b]"),
+        ["topics is not a list of words"],
+    ),
+    "topics that would run code": (
+        f"---\n{HEAD}---\n".replace("[p, q]", "\n- !!python/object/apply:os.getcwd []"),
+        ["topics is not a list of words"],
+    ),
+    "topics with an alias": (
+        f"---\n{HEAD}---\n".replace("[p, q]", "\n- &a p\n- *a"),
         ["topics is not a list of words"],
     ),
     "broken YAML": (

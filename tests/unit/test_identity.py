@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -200,6 +201,16 @@ def test_trust_is_withdrawn_by_deleting_a_line(tmp_path: Path) -> None:
     assert is_trusted(tmp_path / "third")
 
 
+def test_directories_may_be_trusted_at_once(tmp_path: Path) -> None:
+    """None of them is lost."""
+    paths = [tmp_path / str(number) for number in range(24)]
+    for path in paths:
+        path.mkdir()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(trust, paths))
+    assert {row.path for row in trusted_directories()} == {*paths}
+
+
 def test_safe_directories_are_trusted(tmp_path: Path) -> None:
     """A list as in PATH of absolute paths, `~` and `*`; anything else is refused."""
     base = tmp_path / "base"
@@ -247,6 +258,7 @@ def test_the_command_trusts_a_directory_of_another_user(
 ) -> None:
     """Itself and its database, since both are looked at."""
     monkeypatch.setenv("AIAML_MEMORY_DIR", str(tmp_path / "base"))
+    assert run() == "No directory is trusted yet.\n"
     project = tmp_path / "shop"
     (project / ".memory").mkdir(parents=True)
     os.chown(project, 65534, 65534)
