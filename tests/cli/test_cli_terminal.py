@@ -251,7 +251,7 @@ def test_a_terminal_is_sent_nothing_but_our_own_sequences(home: Path, line: str)
         file.write_text(f"---\n{head.format(memory_id)}\n---\n\nevil {EVIL}\n", encoding="utf-8")
     terminal = Terminal(home, *line.split(), EDITOR="false")
     terminal.code()
-    rest = re.sub(r"\x1b\[(?:[0-9]|3[0-7])m|\x1b\[K|\x1b\[\?25[hl]", "", terminal.seen)
+    rest = re.sub(r"\x1b\[(?:[0-2]|3[1-3])m|\x1b\[K|\x1b\[\?25[hl]", "", terminal.seen)
     assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202e]", rest), rest
     assert "‹U+" in rest or "u202e" in rest
 
