@@ -144,6 +144,27 @@ def test_placeholders_of_cloud_programs_count_as_present(pair: list[Machine]) ->
     assert ada.files == bob.files
 
 
+def test_what_cloud_programs_leave_in_the_repository_does_no_harm(pair: list[Machine]) -> None:
+    """Copies of conflicts, of which git may complain, and files that a folder's view needs."""
+    ada, bob = pair
+    head = "refs/heads/main"
+    for copy in (
+        f"{head} 2", f"{head} (Ada conflicted copy 2026-11-01)", "HEAD 2", "config 2",
+        f"{head}.sync-conflict-20261101-101010-ABCDEFG",
+    ):  # fmt: skip
+        original = copy.split(" ")[0].partition(".sync")[0]
+        shutil.copy2(bob.repository / original, bob.repository / copy)
+    bob.remember("after the copies")
+    settle([bob, ada])
+    texts = {f"{head} 3": "1" * 40, "refs/.DS_Store": "Bud1", "refs/heads/desktop.ini": "[x]"}
+    for name, text in texts.items():
+        (bob.repository / name).write_text(f"{text}\n")
+    bob.remember("after the others")
+    settle([bob, ada])
+    assert ada.files == bob.files
+    assert len(ada.files) == 32
+
+
 def test_torn_file_is_restored_and_an_invalid_one_is_not_committed(pair: list[Machine]) -> None:
     """Only an empty or all-NUL file is restored; other damage is left and named."""
     ada, bob = pair
