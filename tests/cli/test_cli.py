@@ -74,6 +74,8 @@ def test_wrong_words_are_named(env: dict[str, str]) -> None:
         done = call(env, name)
         assert (done.code, done.stdout) == (2, ""), name
         assert done.stderr.startswith(f"aiaml: No such command '{name}'.")
+    assert call(env, "citations", "recite") == (2, "", "aiaml: No such command 'recite'.\n")
+    assert call(env, "citations", "verify", "--changed").code == 2
     done = call(env, "compartments", "clear", "--session", "x")
     assert done.stderr.endswith("Choose from: session, plan\n")
 

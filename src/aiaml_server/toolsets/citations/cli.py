@@ -204,7 +204,7 @@ _MANY = {"action": "append"}
 _MAYBE = {"nargs": "?"}
 _ANY = {"nargs": "*"}
 # Each command, and its arguments: name, help, and what else argparse needs.
-_COMMANDS: Any = {
+COMMANDS: Any = {
     "search": (
         search,
         [
@@ -254,7 +254,7 @@ def _build_parser(prog: str) -> ArgumentParser:
     text = "Memories of a code base that cite its lines, and know when they are stale."
     parser = ArgumentParser(prog, description=text)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for name, (run, arguments) in _COMMANDS.items():
+    for name, (run, arguments) in COMMANDS.items():
         command = commands.add_parser(name, help=run.__doc__, description=run.__doc__)
         command.set_defaults(run=run)
         for argument, help_text, options in arguments:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from aiaml_server.toolsets.citations.cli import main
+from aiaml_server.toolsets.citations.cli import COMMANDS, main
 
 
 @click.command(
@@ -14,4 +14,9 @@ from aiaml_server.toolsets.citations.cli import main
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 def citations(words: tuple[str, ...]) -> int:
     """Search, save and verify the memories of a code base."""
-    return main(words, "aiaml citations")
+    if words and words[0] not in COMMANDS and not words[0].startswith("-"):
+        raise click.UsageError(f"No such command '{words[0]}'.")
+    try:
+        return main(words, "aiaml citations")
+    except SystemExit as end:  # argparse has printed help or a usage error
+        return int(end.code or 0)
