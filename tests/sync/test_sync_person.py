@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from aiaml_server.sync.history import History
-from machine import Machine, append, as_person, bare, content_of, git
+from machine import Machine, append, as_person, bare, content_of, git, settle
 
 
 @pytest.fixture
@@ -78,6 +79,27 @@ def test_remote_of_the_settings_makes_the_directory_trusted(tmp_path: Path) -> N
     copy.synced()
     for each in (base, copy.base):
         assert len([*History(each).versions()]) == 1
+
+
+def test_configuration_of_the_person_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What suits their own repositories could stop ours, or change what is read from it."""
+    settings = {
+        "user.name": "Ada", "user.email": "ada@example.org", "push.gpgSign": "true",
+        "commit.gpgSign": "true", "diff.orderFile": str(tmp_path / "missing"), "gc.auto": "1",
+        "core.autocrlf": "true", "core.safecrlf": "true", "submodule.recurse": "true",
+    }  # fmt: skip
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "config"))
+    for key, value in settings.items():
+        subprocess.run(["git", "config", "--global", key, value], check=True)
+    remote = bare(tmp_path / "remote")
+    ada, bob = (Machine(tmp_path / name, remote) for name in ("ada", "bob"))
+    memory = ada.remember("one\r\ntwo")
+    settle([ada, bob])
+    assert ada.files == bob.files == content_of(remote)
+    (version,) = History(ada.base).versions()
+    assert (version.author, version.name) == ("Ada", memory.file_name)
 
 
 def test_files_with_conflict_markers_are_not_committed(machine: Machine) -> None:
