@@ -321,7 +321,8 @@ class MemoryBank(Store):
         Raises:
             StoreError: the directory cannot be read.
         """
-        return self.scan(name for _, name in self.index.dated(wanted))
+        dated = self.index.dated(wanted) if wanted else self.index.dated()
+        return self.scan(name for _, name in dated)
 
     def find(self, memory_id: str) -> list[tuple[str, Memory]]:
         """Return every memory that carries an id, with its file's name, newest first.
@@ -350,8 +351,8 @@ class MemoryBank(Store):
         words = dict.fromkeys(re.findall(r"\w+", memory.content[:_COMPARED_CHARACTERS]))
         if not words:
             return []
-        question, part = Question.parse(words), slice(count + 1)
-        answer = self.index.search(question, None, part, _SIMILAR_SHARE)
+        question = Question.parse(words)
+        answer = self.index.search(question, part=slice(count + 1), least_share=_SIMILAR_SHARE)
         found = self.scan(hit.file_name for hit in answer.found.hits)
         return [(name, each) for name, each in found if each.id != memory.id][:count]
 

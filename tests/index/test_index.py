@@ -327,6 +327,8 @@ def test_a_file_that_cannot_be_used_does_not_keep_answers_back(base: Path, tmp_p
         other = sqlite3.connect(index_file(base), isolation_level=None)
         other.execute("BEGIN EXCLUSIVE")
         assert found_names(index, "soup") == ["a.md"]
+        assert list(index.files(["a1b2c3d4"])) == ["a1b2c3d4"]
+        assert index.problem == ""
         assert len(index.dated()) == 1
         assert "database is locked" in index.problem
         other.close()
@@ -346,6 +348,9 @@ def test_a_server_answers_by_a_scan_while_many_files_are_recorded(
     expected = rank(Store(base).scan(), ["soup"])
     with closing(Index(Store(base), background=True)) as index:
         assert index.think(["soup"]) == expected
+        assert list(index.files(["00000003"])) == ["00000003"]
+        with sqlite3.connect(index_file(base)) as recorded:
+            assert recorded.execute("SELECT count(*) FROM texts").fetchone() == (0,)
         threads = [each for each in threading.enumerate() if each.name == "index"]
         for thread in threads:
             thread.join()

@@ -14,6 +14,8 @@ from aiaml_server.format.memory import Memory, format  # noqa: A004
 from aiaml_server.index import Answer, Index, Question
 from aiaml_server.storage.store import Store
 
+EVERYTHING = Filter()
+
 
 def memory(content: str, topics: Iterable[str] = ("t",), user: str = "u") -> Memory:
     """Make a memory of which only the searched parts matter."""
@@ -24,7 +26,7 @@ def ask(
     base: Path,
     parts: list[str],
     *memories: Memory,
-    wanted: Filter | None = None,
+    wanted: Filter = EVERYTHING,
     least_share: float = 0.0,
 ) -> Answer:
     """Ask a question of memories in files 0.md, 1.md and so on."""

@@ -41,6 +41,8 @@ _BACKGROUND_BATCH = 500
 _PAUSE_SECONDS = 0.1  # between two batches in the background, in which a question has its turn
 _SAMPLES = 10  # questions that `verify` compares
 _FIRST = slice(MAX_HITS)
+_ALL = Filter()
+_BY_ID = f"SELECT name FROM files WHERE memory_id {IN} ORDER BY instant DESC, name DESC"
 
 T = TypeVar("T")
 # What a question returns, and the stamps of files that must not have changed since.
@@ -91,7 +93,7 @@ class Index:
         return self.search_keywords(keywords).hits
 
     def search_keywords(
-        self, keywords: Iterable[str], wanted: Filter | None = None, part: slice = _FIRST
+        self, keywords: Iterable[str], wanted: Filter = _ALL, part: slice = _FIRST
     ) -> Found:
         """Return a part of the hits that `think` finds among the memories that match.
 
@@ -99,7 +101,6 @@ class Index:
             InvalidInput: the keywords are too many, or too long.
         """
         words = clean(keywords)
-        wanted = wanted or Filter()
 
         def scan() -> Found:
             hits = every_hit(wanted.among(self._store.scan()), words)
@@ -110,7 +111,7 @@ class Index:
     def search(
         self,
         question: Question,
-        wanted: Filter | None = None,
+        wanted: Filter = _ALL,
         part: slice = _FIRST,
         least_share: float = 0.0,
     ) -> Answer:
@@ -118,16 +119,18 @@ class Index:
 
         A memory's words must have at least a share of the question's rarity, from 0 to 1.
         """
-        wanted = wanted or Filter()
         return self._ask(lambda database: answer(database, question, wanted, part, least_share))
 
     def files(self, ids: Collection[str]) -> dict[str, list[tuple[str, Memory]]]:
         """Return for each id that any file carries its files' names and memories, newest first."""
-        statement = f"SELECT name FROM files WHERE memory_id {IN} ORDER BY instant DESC, name DESC"
-        names = [name for (name,) in self._rows(statement, listed(ids))]
+        names = self._ask(
+            lambda database: ([name for (name,) in database.rows(_BY_ID, [listed(ids)])], {}),
+            lambda: sorted(self._store.names(), reverse=True),
+        )
         found: dict[str, list[tuple[str, Memory]]] = {}
         for name, memory in self._store.scan(names):
-            found.setdefault(memory.id, []).append((name, memory))
+            if memory.id in ids:
+                found.setdefault(memory.id, []).append((name, memory))
         return found
 
     def ids(self, prefix: str) -> list[str]:
@@ -138,21 +141,21 @@ class Index:
         )
         return [memory_id for (memory_id,) in self._rows(statement, listed([prefix]))]
 
-    def dated(self, wanted: Filter | None = None) -> list[tuple[int | None, str]]:
+    def dated(self, wanted: Filter = _ALL) -> list[tuple[int | None, str]]:
         """Return the time and the file name of the memories that match, newest first."""
-        condition, values = matching(wanted or Filter())
+        condition, values = matching(wanted)
         order = "ORDER BY instant DESC, name DESC"
         return self._rows(f"SELECT instant, name FROM files WHERE {condition} {order}", *values)
 
     def labels(self, field: str) -> Names:
         """Return the agents, users or topics (`agent`), and how many memories have each."""
-        return self._ask(lambda database: (labels(database, field, Filter()), {}))
+        return self._ask(lambda database: (labels(database, field, _ALL), {}))
 
     def counts(self, wanted: Filter, question: Question | None = None) -> Counts:
         """Count what a filter lets through, and what a question finds."""
 
         def ask(database: Database) -> Result[Counts]:
-            ids = rank_files(database, question, Filter())[0] if question else None
+            ids = rank_files(database, question, _ALL)[0] if question else None
             return count(database, wanted, ids), {}
 
         return self._ask(ask)

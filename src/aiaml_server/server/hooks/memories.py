@@ -40,7 +40,9 @@ def find_relevant(store: Store, text: str) -> list[Memory]:
     except InvalidInput:
         return []
     words = Question(question.words[:MAX_WORDS], ())
-    answer = Index(store, rescan_seconds=None).search(words, None, slice(MAX_SHOWN), MIN_SHARE)
+    answer = Index(store, rescan_seconds=None).search(
+        words, part=slice(MAX_SHOWN), least_share=MIN_SHARE
+    )
     names = [hit.file_name for hit in answer.found.hits if len(hit.matching_keywords) >= MIN_WORDS]
     return [memory for _, memory in store.scan(names)]
 
