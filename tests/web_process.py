@@ -66,7 +66,7 @@ class Web:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**inherited(), **settings, **environ},
+            env={**inherited(), **settings, "PYTHONFAULTHANDLER": "1", **environ},
             creationflags=group,
         )
         self._log: list[str] = []
@@ -90,9 +90,13 @@ class Web:
         return self.ended()
 
     def ended(self) -> int:
-        """Wait for the end; return the exit code."""
+        """Wait for the end; return the exit code. If it hangs, its log says where."""
         try:
             return self.process.wait(SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGABRT)
+            self._reader.join()
+            raise AssertionError(self.log) from None
         finally:
             self.process.kill()
             self._reader.join()

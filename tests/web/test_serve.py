@@ -16,6 +16,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from aiaml_server.format.memory import parse
+from aiaml_server.settings import Settings
+from aiaml_server.web import app
 from paths import TESTS
 from waiting import wait_until
 from web_process import Web, path_of
@@ -42,6 +44,23 @@ def test_a_signal_ends_it_and_the_port_is_free_again(base: Path) -> None:
     with Web(base, "--port", str(web.port)) as again:
         assert again.port == web.port
         assert again.end(signal.SIGTERM) == 0
+
+
+def test_a_signal_is_never_lost(
+    base: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Python drops an exception within `__del__`, and so a KeyboardInterrupt at that point."""
+
+    class Interrupting:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    def echo_and_interrupt(_: str) -> None:
+        Interrupting()
+
+    monkeypatch.setattr(app, "echo", echo_and_interrupt)
+    assert app.serve(Settings(base, sync=False), None, browser=False, idle=3) == 0
+    assert "Stopped after" not in capsys.readouterr().err
 
 
 def test_it_listens_on_this_computer_alone(base: Path) -> None:

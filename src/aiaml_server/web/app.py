@@ -6,8 +6,6 @@ import logging
 import secrets
 import socket
 import sys
-import threading
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -89,16 +87,22 @@ def serve(settings: Settings, port: int | None, *, browser: bool, idle: float) -
         token = secrets.token_urlsafe(32)
         address = f"http://127.0.0.1:{port}/#token={token}"
         browser = browser and has_screen()
-        bank = stack.enter_context(MemoryBank(settings, report=notify).opened())
+        bank = MemoryBank(settings, report=notify)
         guard = create_app(bank, settings, port=port, token=token, redirected=browser)
+        server = _make_server(guard, idle)
+        # A signal sets a flag until the end. KeyboardInterrupt within an import can be lost, or
+        # leave the lock of all imports held, for which the threads would wait forever.
+        stack.enter_context(server.capture_signals())
+        stack.enter_context(bank.opened())
         echo(address)
         notify("Anyone who has this address can read and change your memories while this runs.")
         notify(f"Press Ctrl-C to stop. It stops by itself after {_minutes(idle)} without a visit.")
         sys.stdout.flush()
         if browser:
             _open_browser(address, stack)
-        _run(guard, listener, idle)
-        notify(f"Stopped after {_minutes(idle)} without a visit.")
+        server.run([listener])
+        if guard.idle_seconds >= idle:
+            notify(f"Stopped after {_minutes(idle)} without a visit.")
     return EXIT_OK
 
 
@@ -128,12 +132,12 @@ def _open_browser(address: str, stack: ExitStack) -> None:
         notify("If your browser shows nothing, paste the address into it.")
 
 
-def _run(guard: Guard, listener: socket.socket, idle: float) -> None:
-    """Serve in a thread until there was no visit for `idle` seconds.
+def _make_server(guard: Guard, idle: float) -> uvicorn.Server:
+    """Return a server that ends by itself after `idle` seconds without a visit."""
 
-    Raises:
-        KeyboardInterrupt: on a signal, after the server has ended.
-    """
+    async def end_if_idle() -> None:
+        server.should_exit |= guard.idle_seconds >= idle
+
     config = uvicorn.Config(
         guard,
         ws="none",
@@ -146,17 +150,11 @@ def _run(guard: Guard, listener: socket.socket, idle: float) -> None:
         server_header=False,
         limit_concurrency=MAX_REQUESTS,
         timeout_graceful_shutdown=_CLOSING_SECONDS,
+        callback_notify=end_if_idle,
+        timeout_notify=1,
     )
     server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, args=([listener],), name="web", daemon=True)
-    try:
-        thread.start()
-        while thread.is_alive() and (left := guard.last_visit + idle - time.monotonic()) > 0:
-            time.sleep(min(left, 1))
-    finally:
-        server.should_exit = True
-        if thread.ident:  # a signal may come before it has started
-            thread.join()
+    return server
 
 
 def _minutes(seconds: float) -> str:

@@ -45,11 +45,7 @@ Refusal = tuple[int, str]
 
 
 class Guard:
-    """ASGI middleware that refuses foreign requests and sets headers of every answer.
-
-    Attributes:
-        last_visit: when the last request with the token was answered, by `time.monotonic`.
-    """
+    """ASGI middleware that refuses foreign requests and sets headers of every answer."""
 
     def __init__(
         self,
@@ -70,12 +66,17 @@ class Guard:
             redirected: whether a local file sends the browser here. The browser counts that file
                 as another site; so one is let in to `/` until the first request with the token.
         """
-        self.last_visit = time.monotonic()
+        self._last_visit = time.monotonic()
         self._app = app
         self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
         self._token = token.encode()
         self._public = frozenset(public)
         self._redirected = redirected
+
+    @property
+    def idle_seconds(self) -> float:
+        """How long ago the last request with the token was answered."""
+        return time.monotonic() - self._last_visit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or pass it on."""
@@ -94,7 +95,7 @@ class Guard:
             return
         if scope["path"] not in self._public:
             self._redirected = False
-            self.last_visit = time.monotonic()
+            self._last_visit = time.monotonic()
         await self._app(scope, receive, send_marked)
 
     def _refusal(self, path: str, headers: Headers) -> Refusal | None:
