@@ -29,9 +29,6 @@ _CLOUDS = re.compile(
 )
 
 
-# --- the directory --------------------------------------------------------------------------------
-
-
 def location(context: Context) -> Iterator[Finding]:
     """Check that the directory exists, is trusted, and is not in a cloud folder."""
     if context.settings is None:
@@ -92,9 +89,6 @@ def permissions(context: Context) -> Iterator[Finding]:
         yield warning("access", found, remedy, fix)
     else:
         yield Finding("access", "ok", f"others cannot read it (mode {mode:04o})")
-
-
-# --- the files and the index ----------------------------------------------------------------------
 
 
 def files(context: Context) -> Iterator[Finding]:
