@@ -17,13 +17,13 @@ from aiaml_server.errors import (
     MalformedFile,
     NotCommitted,
 )
+from aiaml_server.format.filters import EVERYTHING, Filter
 from aiaml_server.format.memory import SHORTEST_ID, Memory, format, parse, parsed
 from aiaml_server.settings import Settings
 from aiaml_server.storage.store import MAX_FILE, Store
 from aiaml_server.sync import Problem, Syncer, sync_once
 
 if TYPE_CHECKING:
-    from aiaml_server.format.filters import Filter
     from aiaml_server.format.scorer import Hit
     from aiaml_server.index import Index
     from aiaml_server.sync.history import History, Version
@@ -315,14 +315,13 @@ class MemoryBank(Store):
         self._is_changed = True
         self._syncer.wake()
 
-    def newest(self, wanted: Filter | None = None) -> Iterator[tuple[str, Memory]]:
+    def newest(self, wanted: Filter = EVERYTHING) -> Iterator[tuple[str, Memory]]:
         """Return every memory that is meant with its file's name, newest first.
 
         Raises:
             StoreError: the directory cannot be read.
         """
-        dated = self.index.dated(wanted) if wanted else self.index.dated()
-        return self.scan(name for _, name in dated)
+        return self.scan(name for _, name in self.index.dated(wanted))
 
     def find(self, memory_id: str) -> list[tuple[str, Memory]]:
         """Return every memory that carries an id, with its file's name, newest first.

@@ -15,14 +15,12 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from aiaml_server.errors import AiamlError, GitMissing
 from aiaml_server.storage import programs
 
-if TYPE_CHECKING:
-    from git.cmd import Git as GitPython
-
+Process = Any  # a `subprocess.Popen`, or GitPython's object with the same methods
 NETWORK_COMMANDS = ("ls-remote", "fetch", "push")
 DEFAULT_SECONDS = 300.0
 TIMED_OUT = 124  # the exit code of timeout(1)
@@ -89,7 +87,7 @@ class Git:
         self.variables = dict(variables or {})
         self.inherited: tuple[int, ...] = ()
         self._lock = threading.Lock()
-        self._running: set[GitPython.AutoInterrupt] = set()
+        self._running: set[Process] = set()
         self._stopped = False
 
     def run(
@@ -117,32 +115,35 @@ class Git:
             raise GitFailed(command, f"no answer within {seconds:g} s", TIMED_OUT) from None
         finally:
             self._running.discard(process)
-            if process.poll() is None:
+            if process.returncode is None:  # also if it ended meanwhile: its pipes are open
                 _kill(process)
                 process.communicate()
+                if process.stdin:
+                    process.stdin.close()
         if process.returncode:
             text = (errors + b"\n" + output).decode("utf-8", "replace")
             hidden = re.sub(r"(https?://)[^\s/'\"@]+@", r"\1***@", text)
             code = TIMED_OUT if process.returncode == _KILLED else process.returncode
-            raise GitFailed(command, hidden, code, bytes(output))
+            raise GitFailed(command, hidden, code, output)
         return bytes(output)
 
     def _start(
         self, words: Sequence[str], environment: dict[str, str], *, has_input: bool
-    ) -> GitPython.AutoInterrupt:
-        gitpython = _gitpython()
+    ) -> Process:
         program = programs.find("git")
         if not program:
             raise GitMissing("git is not installed on this computer")
         if not os.access(self.directory, os.X_OK):  # GitPython would use the current directory
             raise GitFailed(words[0], f"{self.directory} cannot be entered")
+        for name in list(os.environ):  # what git would inherit, and what would redirect it
+            if name.startswith("GIT_") and not _ALLOWED_VARIABLE.fullmatch(name):
+                del os.environ[name]
         with self._lock:
             if self._stopped:
                 raise GitFailed(words[0], "not run, because the server is closing", TIMED_OUT)
-            process = gitpython(self.directory).execute(
+            process = self.execute(
                 [program, *_CONFIG.split(), *words],
                 istream=subprocess.PIPE if has_input else None,
-                as_process=True,
                 env=environment,
                 start_new_session=True,  # no terminal to ask on, and one group to kill
                 umask=-1 if words[0] == "push" else 0o077,
@@ -150,6 +151,14 @@ class Git:
             )
             self._running.add(process)
         return process
+
+    def execute(self, words: Sequence[str], **options: Any) -> Process:
+        """Start a process with GitPython, and with options of `subprocess.Popen`."""
+        # While it is imported, it must not search for a git and run it.
+        os.environ.update(GIT_PYTHON_GIT_EXECUTABLE=os.devnull, GIT_PYTHON_REFRESH="quiet")
+        from git.cmd import Git as GitPython  # noqa: PLC0415 (slow, and many commands need no git)
+
+        return GitPython(self.directory).execute(words, as_process=True, **options)
 
     def stop(self) -> None:
         """Kill the running commands and refuse new ones."""
@@ -159,19 +168,7 @@ class Git:
                 _kill(process)
 
 
-def _gitpython() -> type[GitPython]:
-    """Import GitPython, and remove variables that it would pass on and that would redirect git."""
-    for name in list(os.environ):
-        if name.startswith("GIT_") and not _ALLOWED_VARIABLE.fullmatch(name):
-            del os.environ[name]
-    # While it is imported, it must not search for a git and run it.
-    os.environ.update(GIT_PYTHON_GIT_EXECUTABLE=os.devnull, GIT_PYTHON_REFRESH="quiet")
-    from git.cmd import Git as GitPython  # noqa: PLC0415 (slow, and many commands need no git)
-
-    return GitPython
-
-
-def _kill(process: GitPython.AutoInterrupt) -> None:
+def _kill(process: Process) -> None:
     """Kill a command with everything that it started."""
     if sys.platform == "win32":
         program = programs.find("taskkill") or "taskkill"

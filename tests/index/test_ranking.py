@@ -9,12 +9,10 @@ from pathlib import Path
 import pytest
 
 from aiaml_server.errors import InvalidInput
-from aiaml_server.format.filters import Filter
+from aiaml_server.format.filters import EVERYTHING, Filter
 from aiaml_server.format.memory import Memory, format  # noqa: A004
 from aiaml_server.index import Answer, Index, Question
 from aiaml_server.storage.store import Store
-
-EVERYTHING = Filter()
 
 
 def memory(content: str, topics: Iterable[str] = ("t",), user: str = "u") -> Memory:

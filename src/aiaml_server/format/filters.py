@@ -169,6 +169,10 @@ class Filter(NamedTuple):
         return since and (self.before is None or time < self.before)
 
 
+EVERYTHING = Filter()
+"""Every memory matches."""
+
+
 def _topics(given: Iterable[str]) -> tuple[str, ...]:
     topics = tuple(dict.fromkeys(fold(each) for each in given))
     if len(topics) > _MOST_TOPICS:

@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from aiaml_server.errors import StoreError
-from aiaml_server.format.filters import Filter
+from aiaml_server.format.filters import EVERYTHING, Filter
 from aiaml_server.format.memory import Memory
 from aiaml_server.format.question import Question
 from aiaml_server.format.scorer import MAX_HITS, Found, Hit, clean, every_hit, rank
@@ -41,7 +41,6 @@ _BACKGROUND_BATCH = 500
 _PAUSE_SECONDS = 0.1  # between two batches in the background, in which a question has its turn
 _SAMPLES = 10  # questions that `verify` compares
 _FIRST = slice(MAX_HITS)
-_ALL = Filter()
 _BY_ID = f"SELECT name FROM files WHERE memory_id {IN} ORDER BY instant DESC, name DESC"
 
 T = TypeVar("T")
@@ -93,7 +92,7 @@ class Index:
         return self.search_keywords(keywords).hits
 
     def search_keywords(
-        self, keywords: Iterable[str], wanted: Filter = _ALL, part: slice = _FIRST
+        self, keywords: Iterable[str], wanted: Filter = EVERYTHING, part: slice = _FIRST
     ) -> Found:
         """Return a part of the hits that `think` finds among the memories that match.
 
@@ -111,7 +110,7 @@ class Index:
     def search(
         self,
         question: Question,
-        wanted: Filter = _ALL,
+        wanted: Filter = EVERYTHING,
         part: slice = _FIRST,
         least_share: float = 0.0,
     ) -> Answer:
@@ -141,7 +140,7 @@ class Index:
         )
         return [memory_id for (memory_id,) in self._rows(statement, listed([prefix]))]
 
-    def dated(self, wanted: Filter = _ALL) -> list[tuple[int | None, str]]:
+    def dated(self, wanted: Filter = EVERYTHING) -> list[tuple[int | None, str]]:
         """Return the time and the file name of the memories that match, newest first."""
         condition, values = matching(wanted)
         order = "ORDER BY instant DESC, name DESC"
@@ -149,13 +148,13 @@ class Index:
 
     def labels(self, field: str) -> Names:
         """Return the agents, users or topics (`agent`), and how many memories have each."""
-        return self._ask(lambda database: (labels(database, field, _ALL), {}))
+        return self._ask(lambda database: (labels(database, field, EVERYTHING), {}))
 
     def counts(self, wanted: Filter, question: Question | None = None) -> Counts:
         """Count what a filter lets through, and what a question finds."""
 
         def ask(database: Database) -> Result[Counts]:
-            ids = rank_files(database, question, _ALL)[0] if question else None
+            ids = rank_files(database, question, EVERYTHING)[0] if question else None
             return count(database, wanted, ids), {}
 
         return self._ask(ask)

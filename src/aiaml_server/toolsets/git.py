@@ -9,13 +9,30 @@ import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from aiaml_server.errors import AiamlError
+from aiaml_server.git import Git, GitFailed, Process
 from aiaml_server.storage import programs
 
 SUBMODULE = "160000"  # git-ls-files(1): the mode of a submodule
-_SECONDS = 10.0  # as the message below says
-_OPTIONS = ("-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit")
-_ENVIRONMENT = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "", "GIT_OPTIONAL_LOCKS": "0"}
+GIT_SECONDS = 10.0
+
+
+class _StandardGit(Git):
+    """Runs git without GitPython, which `citations` need not have."""
+
+    def execute(self, words: Sequence[str], **options: Any) -> Process:
+        """Start a process with the standard library."""
+        return subprocess.Popen(  # noqa: S603
+            words,
+            cwd=self.directory,
+            env=os.environ | options.pop("env"),
+            stdin=options.pop("istream") or subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            **options,
+        )
 
 
 def _find_top(root: str) -> str:
@@ -30,34 +47,19 @@ def can_answer(root: str) -> bool:
 
 
 def _run_git(root: str, *arguments: str, stdin: bytes = b"") -> tuple[bytes, str]:
-    """Return what git printed, and why it failed; both are empty without git."""
-    git, top = programs.find("git"), _find_top(root)
-    if not (git and top):
+    """Return what git printed, and why it failed; both are empty without git or a repository."""
+    if not can_answer(root):
         return b"", ""
-    # Variables such as GIT_DIR, which a hook has, would lead to another repository. The work tree
-    # is named, because the repository's configuration may name another one.
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("GIT_") or name.startswith("GIT_CONFIG_")
-    }
-    environment |= {**_ENVIRONMENT, "GIT_WORK_TREE": top}
+    # The work tree is named, because the repository's configuration may name another one.
+    git = _StandardGit(Path(root), {"GIT_WORK_TREE": _find_top(root)})
     try:
-        done = subprocess.run(  # noqa: S603
-            [git, "-C", root, *_OPTIONS, *arguments],
-            env=environment,
-            input=stdin,
-            capture_output=True,
-            timeout=_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return b"", "it did not end within 10 seconds"
-    except OSError as error:
+        return git.run(*arguments, stdin=stdin, seconds=GIT_SECONDS), ""
+    except GitFailed as error:
+        if error.exit_code == 1:  # no path is ignored
+            return error.stdout, ""
+        return b"", " ".join(error.output.split())
+    except (AiamlError, OSError) as error:
         return b"", str(error)
-    if done.returncode in (0, 1):  # 1: no path is ignored
-        return done.stdout, ""
-    return b"", " ".join(os.fsdecode(done.stderr).split())
 
 
 def list_tracked(root: str) -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
 import sys
 import threading
 from collections import Counter
@@ -204,10 +203,12 @@ def test_ignored_files_of_odd_repositories(shop: Path, monkeypatch: pytest.Monke
     write(shop, ".git/HEAD", "broken")
     citation, warning = build_citation(Citation("prices.py", 1), SourceTree(shop))
     assert citation.snippet is None and "git does not say" in warning and "fatal" in warning
-    for error in (subprocess.TimeoutExpired("git", 10), OSError("10 seconds")):
-        with mock.patch("subprocess.run", side_effect=error):
+    slow = mock.patch("aiaml_server.toolsets.git.GIT_SECONDS", 0)
+    full = mock.patch("subprocess.Popen", side_effect=OSError("no memory"))
+    for fault, reason in ((slow, "no answer within 0 s"), (full, "no memory")):
+        with fault:
             citation, warning = build_citation(Citation("prices.py", 1), SourceTree(shop))
-        assert citation.snippet is None and "10 seconds" in warning
+        assert citation.snippet is None and reason in warning
     monkeypatch.setenv("PATH", "")
     for name, kept in ((".env", False), ("prices.py", True)):
         citation, warning = build_citation(Citation(name, 1), SourceTree(shop))
