@@ -53,6 +53,7 @@ def run(host: str, event: str, given: object, *options: str, script: str = UNHUR
     done = subprocess.run(
         [sys.executable, "-c", script, *words], input=data, capture_output=True, check=True
     )
+    assert b"Error" not in done.stderr
     return json.loads(done.stdout) if done.stdout else None
 
 
@@ -169,10 +170,13 @@ def test_no_memory_can_leave_its_fence(base: Path) -> None:
     assert hook_text("Heading.", ["a\nb"]) == "Heading.\n<memories>\na b\n</memories>"
 
 
-@pytest.mark.parametrize("given", [b"", b"[]", b"{", b"[" * 9_999, b'{"prompt": 5}'])
+@pytest.mark.parametrize(
+    "given", [b"", b"[]", b"{", b"[" * 9_999, b'{"prompt": 5}', b'{"tool_input": [5]}']
+)
 def test_anything_wrong_is_silent(base: Path, given: bytes) -> None:
-    """The program ends with 0, which `check` sees."""
+    """The program ends with 0, which `check` sees, and what it logs is a sentence."""
     assert run("claude-code", "prompt", given, "--dir", str(base)) is None
+    assert run("no-host", "prompt", given, "--toolset", "none") is None
 
 
 def test_hooks_can_be_silenced_and_know_their_hosts(

@@ -46,7 +46,7 @@ def main() -> None:
     try:
         _answer(options)
     except Exception as error:  # noqa: BLE001 (no hook may disturb a session)
-        sys.stderr.write(f"aiaml-hook: {type(error).__name__}: {error}\n")
+        sys.stderr.write(f"aiaml-hook: {error}\n")
     os._exit(0)
 
 
@@ -61,10 +61,15 @@ def _answer(options: dict[str, str]) -> None:
 
     data = sys.stdin.buffer.read()
     toolset = options.get("--toolset", "aiaml")
-    host = hosts.HOSTS[options.get("--host", "claude-code")]
-    event = hosts.parse_input(data, host, options.get("--event", ""))
+    try:
+        host = hosts.HOSTS[options.get("--host", "claude-code")]
+        event = hosts.parse_input(data, host, options.get("--event", ""))
+        place = manifest(toolset).hooks.get(event.event)
+    except (LookupError, ValueError, AttributeError, RecursionError):
+        raise ValueError(
+            "the input is not a JSON object, or an option is wrong; see aiaml-hook --help"
+        ) from None
     _use_directory(event.directory, options.get("--dir", ""))
-    place = manifest(toolset).hooks.get(event.event)
     if not place or not Settings.from_environ(os.environ).hooks:
         return
     requests, lines = split_requests(resolve_name(place)(event))
