@@ -182,7 +182,7 @@ def test_a_project_gets_nothing_of_this_computer(
     """Only what is named. Toolsets have an entry of their own, and all are removed together."""
     monkeypatch.setenv("AIAML_LOG_LEVEL", "DEBUG")
     words = ("claude-code", "--project", "--dir", "~/work/memory")
-    typed(capsys, "install", *words)
+    output = typed(capsys, "install", *words)
     typed(capsys, "install", *words, "--toolset", "citations")
     path = home / ".mcp.json"
     ours = {"AIAML_MEMORY_DIR": "~/work/memory"}
@@ -190,8 +190,11 @@ def test_a_project_gets_nothing_of_this_computer(
     assert entry(path, "aiaml-citations")["env"] == {**ours, "AIAML_TOOLSETS": "citations"}
     assert entry(path)["command"] in ("uvx", "aiaml-server")
     assert sys.prefix not in path.read_text("utf-8")
+    assert "approve it" in output and "Backup" not in output
     typed(capsys, "uninstall", "claude-code", "--project")
     assert not path.exists()
+    path.write_text('{"mcpServers": {}}')
+    assert "-backup; do not commit it\n" in typed(capsys, "install", *words)
     typed(capsys, "install", "claude-desktop", "--project", code=2)
 
 
@@ -216,10 +219,14 @@ def test_passwords_are_written_and_not_shown(
 def test_a_file_that_is_refused_prints_the_text_to_paste(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The other clients are connected all the same."""
+    """With its toolsets, without passwords. The other clients are connected all the same."""
     (home / ".cursor" / "mcp.json").write_text("{")
-    output = typed(capsys, "install", "cursor", "gemini", code=1)
+    options = ("--toolset", "citations", "--env", "MY_TOKEN=t0psecret")
+    output = typed(capsys, "install", "cursor", "gemini", *options, code=1)
     assert "Add this by hand:" in output and '"mcpServers": {' in output
+    printed = typed(capsys, "install", "--print", "generic", *options)
+    for text in (output, printed):
+        assert '"AIAML_TOOLSETS": "aiaml,citations"' in text and "t0psecret" not in text
     assert entry(home / ".gemini" / "settings.json")
 
 

@@ -29,12 +29,14 @@ def test_a_checkout_is_started_by_its_script() -> None:
 
 
 def test_what_uv_keeps_for_a_while_is_started_by_uvx(tmp_path: Path) -> None:
-    """The environment in uv's cache goes; uvx makes it anew."""
+    """The environment in uv's cache goes; uvx makes it anew, with what a toolset needs."""
     uvx = program(tmp_path / "bin", "uvx")
     prefix = str(tmp_path / "uv" / "archive-v0" / "x")
     environ = {"PATH": str(tmp_path / "bin")}
     command = launch.command_of(environ, "x", prefix, "/py")
     assert (command[0], command[-1]) == (uvx, "aiaml-server")
+    command = launch.command_of(environ, "x", prefix, "/py", "aiaml,semantic")
+    assert command[1] == "--from" and command[2].startswith("aiaml-server[semantic]")
 
 
 def test_an_installed_command_is_started_by_its_absolute_path(tmp_path: Path) -> None:
@@ -54,6 +56,6 @@ def test_a_command_for_other_computers_has_what_a_toolset_needs(
     """Through uvx, which is found by its name there too."""
     program(tmp_path, "uvx")
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert launch.portable_command(["citations"]) == ["uvx", "aiaml-server"]
+    assert launch.portable_command("citations") == ["uvx", "aiaml-server"]
     with_extra = ["uvx", "--from", "aiaml-server[semantic]", "aiaml-server"]
-    assert launch.portable_command(["citations", "semantic"]) == with_extra
+    assert launch.portable_command("citations,semantic") == with_extra

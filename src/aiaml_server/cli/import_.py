@@ -89,7 +89,10 @@ def import_(
         raise Exit("name a SOURCE, or use --undo RUN", EXIT_USAGE)
     with opened() as bank:
         if undo:
-            _undo(bank, undo, yes=yes)
+            found = {name: memory for name, memory in bank.scan() if mark(memory, RUN) == undo}
+            if not found:
+                raise Exit(f"no memory was added by the run {undo}")
+            forget_found(bank, found, yes=yes)
             return
         plan = _plan(bank, sources, user)
         places = _places(plan)
@@ -159,14 +162,6 @@ def _store(
             say(f"Undo: aiaml import --undo {run}")
         if restorable:
             say(f"Undo: aiaml restore {quoted(restorable)}")
-
-
-def _undo(bank: MemoryBank, run: str, *, yes: bool) -> None:
-    """Forget the memories that a run of import added."""
-    found = {name: memory for name, memory in bank.scan() if mark(memory, RUN) == run}
-    if not found:
-        raise Exit(f"no memory was added by the run {run}")
-    forget_found(bank, found, yes=yes)
 
 
 def _places(plan: Plan) -> dict[str, list[dict[str, object]]]:

@@ -33,6 +33,7 @@ from aiaml_server.terminal import (
     echo_json,
     json_option,
     notify,
+    safe,
     wrap,
 )
 from aiaml_server.toolsets import DEFAULT
@@ -41,6 +42,7 @@ _ADDRESS = re.compile(r"(\w://)[^/@\s\"']+@")
 _SECRET = re.compile(
     r"([\w-]*(?:KEY|TOKEN|SECRET|PASSWORD)[\w-]*\"?\s*[:=]\s*)\"[^\"]+\"", re.IGNORECASE
 )
+_TOOLSETS = toolsets.TOOLSETS.name
 
 Undoable = tuple[Change, Sequence[str]]
 """A change, and the commands that undo it."""
@@ -130,7 +132,11 @@ def install(
         return _show_clients(machine, project, json)
     variables = _variables(served, pairs, directory, is_project=project is not None)
     if printed:
-        return _print(printed, machine, variables)
+        client = BY_NAME.get(printed, clients.CLIENTS[0])
+        echo(_snippet(client, variables, served))
+        if printed in BY_NAME:
+            notify(f"Add this to {client.find(machine)[0]}. *** stands for a password.")
+        return EXIT_OK
     found = [client.name for client in clients.CLIENTS if client.find(machine)[1]]
     chosen = _chosen(found if everything else names, project, hooks=hooks)
     words = ["--hooks"] if hooks else ["--project", str(project)] if project else []
@@ -144,12 +150,20 @@ def install(
             yield change, [] if number else [" && ".join([removal, *before])]
 
     done, by_hand = ("set up with hooks", None) if hooks else ("connected", variables)
-    code = _apply(chosen, connect, done, dry_run, by_hand)
+    code = _apply(chosen, connect, done, dry_run, by_hand, served)
     if not (dry_run or project or hooks):
         from aiaml_server.server.handshake import write_in_background  # noqa: PLC0415 (slow)
 
         write_in_background(toolsets.chosen([], variables))  # so that no client waits for them
-        _ask_trust(Settings.from_environ(variables))
+        settings = Settings.from_environ(variables)
+        base = settings.base
+        if base.is_dir() and not is_trusted_base(base, settings.remote):
+            where = f"{base} was made on another computer or by somebody else."
+            question = safe(f"{where} Use its history and sync?")
+            if sys.stdin.isatty() and click.confirm(question, err=True):
+                trust(base)
+            else:
+                notify(f"{where} `aiaml trust` lets its history be used and sent.")
     return code
 
 
@@ -254,9 +268,10 @@ def _variables(
     """
     variables: dict[str, str] = {}
     if not is_project:
-        ours = [name for name in sorted(os.environ) if name.startswith("AIAML_")]
-        variables = {name: os.environ[name] for name in ours if os.environ[name]}
-        variables.pop("AIAML_LAUNCHER", None)
+        ours = re.compile("AIAML_(?!LAUNCHER$)")
+        variables = {
+            name: value for name, value in sorted(os.environ.items()) if value and ours.match(name)
+        }
     for pair in pairs:
         name, separator, value = pair.partition("=")
         if not separator:
@@ -274,26 +289,39 @@ def _variables(
 
 def _entry_variables(client: Client, machine: Machine) -> Mapping[str, str]:
     """Return the variables of the client's present entry."""
-    for entry in clients.connections(machine, [client]):
-        if entry.name == ENTRY:
-            return entry.variables
-    return {}
+    entries = clients.connections(machine, [client])
+    return next((entry.variables for entry in entries if entry.name == ENTRY), {})
 
 
 def _entry(
     client: Client, machine: Machine, served: Sequence[str], variables: Mapping[str, str]
 ) -> Iterator[Change]:
     """Yield the change that connects a client; toolsets are added to what its entry serves."""
-    key = toolsets.TOOLSETS.name
-    name, more = ENTRY, {}
-    if served:
-        present = variables.get(key) or _entry_variables(client, machine).get(key) or DEFAULT
-        wanted = served if client.project else [present, *served]
-        more = {key: ",".join(toolsets.known(toolsets.OPTION, ",".join(wanted)))}
+    name = ENTRY
+    present = _entry_variables(client, machine).get(_TOOLSETS, DEFAULT)
     if client.project:
         name = "-".join([ENTRY, *(toolset for toolset in served if toolset != DEFAULT)])
-    command = launch.portable_command(served) if client.project else launch.command()
-    yield clients.connect(client, machine, command, {**variables, **more}, name)
+    variables = _serving(variables, served, "" if client.project else present)
+    make_command = launch.portable_command if client.project else launch.command
+    command = make_command(variables.get(_TOOLSETS, present))
+    yield clients.connect(client, machine, command, variables, name)
+
+
+def _serving(
+    variables: Mapping[str, str], served: Sequence[str], present: str = DEFAULT
+) -> Mapping[str, str]:
+    """Return the variables of an entry that serves more toolsets than at present."""
+    if not served:
+        return variables
+    names = ",".join([variables.get(_TOOLSETS, present), *served])
+    return {**variables, _TOOLSETS: ",".join(toolsets.known(toolsets.OPTION, names))}
+
+
+def _snippet(client: Client, variables: Mapping[str, str], served: Sequence[str]) -> str:
+    """Return an entry to be added by hand, with masked passwords."""
+    variables = _serving(variables, served)
+    command = launch.command(variables.get(_TOOLSETS, ""))
+    return _masked(clients.snippet(client, command, variables)).rstrip("\n")
 
 
 def _add_hooks(
@@ -312,6 +340,7 @@ def _apply(
     done: str,
     dry_run: bool,
     by_hand: Mapping[str, str] | None = None,
+    served: Sequence[str] = (),
 ) -> int:
     """Save the changes of each client, then print what was done.
 
@@ -323,6 +352,7 @@ def _apply(
         done: what a client is afterwards, such as "connected".
         dry_run: whether the changes are only shown.
         by_hand: the variables of an entry that is printed where a file refuses it.
+        served: the toolsets that it serves besides.
 
     Returns:
         The exit code.
@@ -335,17 +365,23 @@ def _apply(
                 if change.before == change.after:
                     lines.append(f"{bold(client.title)} is already {done}: {change.path}")
                 elif dry_run:
-                    lines += [bold(str(change.path)), *_difference(change)]
+                    texts = [
+                        (data or b"").decode("utf-8", "replace")
+                        for data in (change.before, change.after)
+                    ]
+                    lines += [bold(str(change.path)), *changed_lines(*map(_masked, texts))]
                 else:
-                    lines += _saved(client, change, done)
+                    backup = clients.save(change)
+                    lines.append(f"{bold(client.title)} is {done}: {change.path}")
+                    note = "; do not commit it" if client.project else ""
+                    lines += [f"  Backup: {backup}{note}"] if backup else []
                     lines += [f"  {client.next_step}"] if by_hand is not None else []
                     lines += [f"  Undo: {command}" for command in undo]
         except ConfigError as error:
             code = EXIT_FAILED
             lines.append(f"{client.title}: {error}. Nothing was changed.")
             if by_hand is not None:
-                text = clients.snippet(client, launch.command(), by_hand)
-                lines += ["Add this by hand:", *_masked(text).splitlines()]
+                lines += ["Add this by hand:", *_snippet(client, by_hand, served).splitlines()]
     if dry_run:
         lines.append("Nothing was written.")
     elif lines:
@@ -353,28 +389,6 @@ def _apply(
     for line in lines or ["Nothing to do. `aiaml install --list` shows which clients were found."]:
         echo(wrap(line, 2))
     return code
-
-
-def _saved(client: Client, change: Change, done: str) -> list[str]:
-    """Save a change; return lines that describe it."""
-    backup = clients.save(change)
-    lines = [f"{bold(client.title)} is {done}: {change.path}"]
-    return [*lines, f"  Backup: {backup}"] if backup else lines
-
-
-def _difference(change: Change) -> list[str]:
-    """Return the differences that a change makes, with masked passwords."""
-    texts = [(data or b"").decode("utf-8", "replace") for data in (change.before, change.after)]
-    return changed_lines(*map(_masked, texts))
-
-
-def _print(name: str, machine: Machine, variables: Mapping[str, str]) -> int:
-    """Print an entry to be added by hand."""
-    client = BY_NAME.get(name, clients.CLIENTS[0])
-    echo(_masked(clients.snippet(client, launch.command(), variables)).rstrip("\n"))
-    if name in BY_NAME:
-        notify(f"Add this to {client.find(machine)[0]}. *** stands for a password.")
-    return EXIT_OK
 
 
 def _show_clients(machine: Machine, project: Path | None, json: bool) -> int:
@@ -405,15 +419,3 @@ def _show_clients(machine: Machine, project: Path | None, json: bool) -> int:
 def _masked(text: str) -> str:
     """Mask passwords in addresses, and values of variables with names like API_KEY."""
     return _SECRET.sub(r'\1"***"', _ADDRESS.sub(r"\1***@", text))
-
-
-def _ask_trust(settings: Settings) -> None:
-    """Ask whether a memory directory that was made on another computer is trusted."""
-    base = settings.base
-    if not base.is_dir() or is_trusted_base(base, settings.remote):
-        return
-    question = f"{base} was made on another computer or by somebody else. Use its history and sync?"
-    if sys.stdin.isatty() and click.confirm(question, err=True):
-        trust(base)
-    else:
-        notify(f"{base} was made elsewhere. `aiaml trust` lets its history be used and sent.")

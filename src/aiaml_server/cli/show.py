@@ -14,7 +14,7 @@ from aiaml_server.errors import InvalidInput
 from aiaml_server.format.filters import Filter, of_shell
 from aiaml_server.format.invisible import marked_line
 from aiaml_server.format.memory import Memory
-from aiaml_server.format.scorer import Hit, clean
+from aiaml_server.format.scorer import clean
 from aiaml_server.index import Answer, Question
 from aiaml_server.rendering import title, visible
 from aiaml_server.terminal import (
@@ -180,21 +180,22 @@ def search(words: Sequence[str], limit: int, as_agent: bool, json: bool, **optio
         memories = dict(bank.scan(hit.file_name for hit in found.hits))
     hits = [(hit, memories[hit.file_name]) for hit in found.hits if hit.file_name in memories]
     if json:
-        echo_json([_hit_fields(hit, memory) for hit, memory in hits])
+        echo_json(
+            [
+                {
+                    **fields(memory, hit.file_name),
+                    "relevance_score": hit.relevance_score,
+                    "matching_keywords": list(hit.matching_keywords),
+                }
+                for hit, memory in hits
+            ]
+        )
     else:
         pattern = _pattern(answer, keywords)
         echo_paged(line for _, memory in hits for line in _hit_lines(memory, pattern))
     if not hits:
         notify(_why_no_hits(answer))
     notify_limit(len(hits), found.total)
-
-
-def _hit_fields(hit: Hit, memory: Memory) -> dict[str, Any]:
-    return {
-        **fields(memory, hit.file_name),
-        "relevance_score": hit.relevance_score,
-        "matching_keywords": list(hit.matching_keywords),
-    }
 
 
 def _hit_lines(memory: Memory, pattern: re.Pattern[str]) -> Iterator[str]:

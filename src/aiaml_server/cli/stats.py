@@ -44,21 +44,18 @@ def stats(json: bool, **options: Any) -> None:
         counts = bank.index.counts(wanted)
         if not counts.matching:
             notify(why_nothing(bank, wanted))
+    months = [format_minute(format_timestamp(micros))[:7] for micros in counts.times]
     tables = {
         "agents": _fold_case(counts.agents, wanted.agent),
         "users": _fold_case(counts.users, wanted.user),
         "topics": _fold_case(counts.topics),
-        "months": sorted(Counter(map(_month, counts.times)).items(), reverse=True),
+        "months": sorted(Counter(months).items(), reverse=True),
     }
     if json:
         rows = {title: dict(table) for title, table in tables.items()}
         echo_json({"memories": counts.matching, **rows})
     elif counts.matching:
         echo_paged([bold(plural(counts.matching, "memory")), *_lines(tables)])
-
-
-def _month(micros: int) -> str:
-    return format_minute(format_timestamp(micros))[:7]
 
 
 def _fold_case(counted: Iterable[tuple[str, int]], chosen: str = "") -> list[tuple[str, int]]:

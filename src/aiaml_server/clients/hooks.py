@@ -26,13 +26,13 @@ class Host(NamedTuple):
 
     Attributes:
         pattern: its settings file; see `Machine.expand`.
-        events: for each of our events, the client's event and the tools to which it is limited.
+        events: for each of our events, the client's event, and the tools to which it is limited.
         timeout: ten seconds in the client's unit.
         is_flat: whether an event's list holds the hooks themselves instead of groups of them.
     """
 
     pattern: str
-    events: Mapping[str, tuple[str, str]]
+    events: Mapping[str, str]
     timeout: int = 10
     is_flat: bool = False
 
@@ -41,27 +41,25 @@ HOSTS = {
     "claude-code": Host(
         "{claude}/settings.json",
         {
-            "session_start": ("SessionStart", ""),
-            "session_end": ("SessionEnd", ""),
-            "prompt": ("UserPromptSubmit", ""),
-            "before_edit": ("PreToolUse", "Edit|Write|MultiEdit"),
-            "after_edit": ("PostToolUse", "Edit|Write|MultiEdit"),
-            "tool_succeeded": ("PostToolUse", "Bash|Edit|Write|MultiEdit"),
-            "tool_failed": ("PostToolUseFailure", "Bash"),
+            "session_start": "SessionStart",
+            "session_end": "SessionEnd",
+            "prompt": "UserPromptSubmit",
+            "before_edit": "PreToolUse Edit|Write|MultiEdit",
+            "after_edit": "PostToolUse Edit|Write|MultiEdit",
+            "tool_succeeded": "PostToolUse Bash|Edit|Write|MultiEdit",
+            "tool_failed": "PostToolUseFailure Bash",
         },
     ),
     "codex": Host(
         "{codex}/hooks.json",
-        {"session_start": ("SessionStart", ""), "prompt": ("UserPromptSubmit", "")},
+        {"session_start": "SessionStart", "prompt": "UserPromptSubmit"},
     ),
     "gemini": Host(
         "{gemini}/settings.json",
-        {"session_start": ("SessionStart", ""), "prompt": ("BeforeAgent", "")},
+        {"session_start": "SessionStart", "prompt": "BeforeAgent"},
         timeout=10_000,
     ),
-    "cursor": Host(
-        "{home}/.cursor/hooks.json", {"session_start": ("sessionStart", "")}, is_flat=True
-    ),
+    "cursor": Host("{home}/.cursor/hooks.json", {"session_start": "sessionStart"}, is_flat=True),
 }
 """The clients that start hooks, by their names."""
 
@@ -127,7 +125,7 @@ def _hook(name: str, event: str, toolset: str, base: str) -> _Hook:
     words = [Path(sys.executable).as_posix(), "-I", "-m", _PROGRAM, "--host", name]
     words += ["--event", event, "--toolset", toolset, "--dir", base]
     hook: dict[str, Any] = {"command": shlex.join(words), "timeout": host.timeout}
-    client_event, tools = host.events[event]
+    client_event, _, tools = host.events[event].partition(" ")
     if not host.is_flat:
         hook = {"hooks": [{"type": "command", **hook}]}
     return client_event, {"matcher": tools, **hook} if tools else hook

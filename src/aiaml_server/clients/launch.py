@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from aiaml_server.storage.programs import find
@@ -15,12 +15,14 @@ SERVER = "aiaml-server"
 _UV_CACHE = re.compile(r"[/\\](archive|builds|environments)-v\d+([/\\]|$)")
 
 
-def command() -> list[str]:
-    """Return the command that starts the server of this installation."""
-    return command_of(os.environ, sys.argv[0], sys.prefix, sys.executable)
+def command(served: str = "") -> list[str]:
+    """Return the command that starts the server of this installation, with these toolsets."""
+    return command_of(os.environ, sys.argv[0], sys.prefix, sys.executable, served)
 
 
-def command_of(environ: Mapping[str, str], argv0: str, prefix: str, executable: str) -> list[str]:
+def command_of(
+    environ: Mapping[str, str], argv0: str, prefix: str, executable: str, served: str = ""
+) -> list[str]:
     """Return the command that starts the server of an installation.
 
     Args:
@@ -29,6 +31,7 @@ def command_of(environ: Mapping[str, str], argv0: str, prefix: str, executable: 
         argv0: what the program was started as.
         prefix: the directory of its Python environment.
         executable: its Python.
+        served: the toolsets that it is to serve.
     """
     if launcher := environ.get("AIAML_LAUNCHER"):
         if not launcher.lower().endswith((".cmd", ".bat")):
@@ -37,9 +40,7 @@ def command_of(environ: Mapping[str, str], argv0: str, prefix: str, executable: 
         return [environ.get("COMSPEC", "cmd.exe"), "/c", "call", launcher]
     uvx = find("uvx", environ.get("PATH"))
     if uvx and _UV_CACHE.search(prefix):  # uv empties its cache at times
-        source = _source()
-        origin = ["--from", f"{SERVER} @ {source}"] if source else []
-        return [uvx, *origin, SERVER]
+        return [uvx, *_package(served, _source()), SERVER]
     # With -m, Python would import what lies in the directory where the client starts it.
     return (
         (Path(argv0).stem in (SERVER, "aiaml") and _beside(argv0))
@@ -48,10 +49,16 @@ def command_of(environ: Mapping[str, str], argv0: str, prefix: str, executable: 
     )
 
 
-def portable_command(toolsets: Sequence[str]) -> list[str]:
+def portable_command(served: str) -> list[str]:
     """Return a command that works on other computers: `uvx`, or the server in the PATH."""
-    origin = ["--from", f"{SERVER}[semantic]"] if "semantic" in toolsets else []
-    return ["uvx", *origin, SERVER] if find("uvx") else [SERVER]
+    return ["uvx", *_package(served), SERVER] if find("uvx") else [SERVER]
+
+
+def _package(served: str, source: str = "") -> list[str]:
+    """Return the options of uvx for a package that has what these toolsets need."""
+    name = f"{SERVER}[semantic]" if "semantic" in served else SERVER
+    wanted = f"{name} @ {source}" if source else name
+    return ["--from", wanted] if wanted != SERVER else []
 
 
 def _source() -> str:

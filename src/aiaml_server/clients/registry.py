@@ -133,7 +133,7 @@ CLIENTS = (
         "claude-code",
         "Claude Code",
         ("{claude_json}/.claude.json",),
-        "Start a new session; /mcp shows aiaml.",
+        "Start a new session; /mcp shows aiaml. In a project, approve it there first.",
         extras=_STDIO,
         sign="{claude}",
         project_file=".mcp.json",
