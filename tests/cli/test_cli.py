@@ -21,6 +21,7 @@ from aiaml_server.settings import Settings
 from aiaml_server.storage.activity import note_asked
 from client import SERVER, Client
 from command_line import Result, at, call, run
+from machine import bare
 
 SECRET = "AKIA" + "QX7MZ2KHT4WPBN5J"
 REMOVED = (
@@ -160,6 +161,8 @@ def test_every_change_names_the_command_that_reverses_it(tmp_path: Path) -> None
     assert not file.exists()
     undo(env, forgotten)
     assert file.read_bytes() == before
+    before += b"Typed by hand, and not committed yet.\n"
+    file.write_bytes(before)
     (tmp_path / "editor").write_text('#!/bin/sh\nsed -i "s/12 kg/13 kg/" "$1"\n')
     (tmp_path / "editor").chmod(0o700)
     edited = call({**env, "EDITOR": str(tmp_path / "editor")}, "edit", file.stem[-8:])
@@ -230,7 +233,8 @@ def test_reading_commands_have_the_same_fields_in_json(env: dict[str, str]) -> N
     memory_id = stored(env, "Max is allergic to chicken.", "-t", "dog")
     (listed,) = json.loads(call(env, "list", "--json").stdout)
     assert listed.keys() == {"id", "timestamp", "agent", "user", "topics", "content", "file"}
-    assert json.loads(call(env, "show", memory_id[:4], "--json").stdout) == [listed]
+    for typed in (memory_id[:4], memory_id.upper()):
+        assert json.loads(call(env, "show", typed, "--json").stdout) == [listed]
     for words in (["allergic"], ["allergic", "--as-agent"]):
         (found,) = json.loads(call(env, "search", *words, "--json").stdout)
         assert found.items() >= listed.items()
@@ -325,6 +329,19 @@ def test_failed_sync_is_reported_where_the_status_cannot_be_written(tmp_path: Pa
     (tmp_path / "m" / ".sync-status.json").mkdir(parents=True)
     done = call(env, "sync")
     assert (done.code, "there is no repository" in done.stderr) == (1, True), done
+
+
+def test_the_password_of_the_remote_is_printed_nowhere(tmp_path: Path) -> None:
+    """Nor stored with the status; `sync --setup` names the remote of the settings without it."""
+    remote = "http://ada:sesame@127.0.0.1:9/memories"
+    env = at(tmp_path / "m", AIAML_ENABLE_SYNC="true", AIAML_GITHUB_REMOTE=remote)
+    new = bare(tmp_path / "new")
+    setups = [["sync", "--setup", str(place)] for place in (tmp_path / "none", new)]
+    for words in (["sync"], ["status"], ["status", "--json"], *setups):
+        done = call(env, *words)
+        assert "127.0.0.1:9" in done.stdout + done.stderr, words
+        assert "sesame" not in done.stdout + done.stderr, words
+    assert "sesame" not in (tmp_path / "m" / ".sync-status.json").read_text()
 
 
 def test_log_and_restore_use_revisions(tmp_path: Path) -> None:

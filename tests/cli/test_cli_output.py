@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -138,6 +139,20 @@ def test_what_ci_obeys_is_marked(text: str, capsys: pytest.CaptureFixture[str]) 
 def test_what_ci_does_not_obey_stays(text: str) -> None:
     """Such as a heading, a container of markdown or a name in C++."""
     assert inert(text) == text
+
+
+def test_questions_and_the_status_line_are_safe(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They may name a directory or an address."""
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n" * len(HOSTILE)))
+    for stream in (sys.stdin, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    for text in HOSTILE.values():
+        terminal.confirm(text)
+        terminal.show_status(text)
+        shown = capsys.readouterr().err
+        assert is_visible(re.sub(r"\r(\x1b\[K)?|\x1b\[[02]m", "", shown)), text
 
 
 # --- the verbs ------------------------------------------------------------------------------------

@@ -119,6 +119,15 @@ def test_forgetting_asks_and_obeys(home: Path, answer: str, code: int, left: int
     assert len(names(home)) == left
 
 
+def test_forgetting_everywhere_asks(home: Path) -> None:
+    """It cannot be undone."""
+    terminal = Terminal(home, "forget", "--everywhere", "3d4e", AIAML_ENABLE_SYNC="true")
+    terminal.read_until("Forget this everywhere, for good? [y/N]: ")
+    terminal.type("\n")
+    assert terminal.code() == 1
+    assert len(names(home)) == 5
+
+
 @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1)])
 def test_restoring_asks_and_obeys(home: Path, answer: str, code: int) -> None:
     """What would change is shown before; only yes replaces what is there."""
@@ -141,13 +150,17 @@ def test_sync_shows_what_it_does_and_wipes_it_away(home: Path) -> None:
     before, _, after = terminal.seen.rpartition("\r\x1b[K")
     assert "syncing …" in before
     assert after.startswith("5 saved.")
+    address = "http://ada:sesame@127.0.0.1:9/"
+    terminal = Terminal(home, "sync", "--setup", address, AIAML_ENABLE_SYNC="true")
+    assert terminal.code() == 1
+    assert "asking http://***@127.0.0.1:9/ …" in terminal.seen and "sesame" not in terminal.seen
 
 
 # --- editors --------------------------------------------------------------------------------------
 
 
 def test_a_memory_is_written_in_the_editor(home: Path, tmp_path: Path) -> None:
-    """Its rarest words become topics, and no temporary file stays."""
+    """Its rarest words become topics, and no temporary file stays but of what is not stored."""
     before = names(home)
     program = script(home, 'echo "Roses in Ostuni" > "$1"; cp "$1" "$1~"')
     terminal = Terminal(home, "remember", EDITOR=program, TMPDIR=str(tmp_path))
@@ -157,6 +170,11 @@ def test_a_memory_is_written_in_the_editor(home: Path, tmp_path: Path) -> None:
     assert "user: marco\ntopics: [ostuni, roses]\n" in text
     assert "Roses in Ostuni" in text
     assert list(tmp_path.glob("aiaml-*")) == []
+    program = script(home, 'echo "it is of the" > "$1"')
+    terminal = Terminal(home, "remember", EDITOR=program, TMPDIR=str(tmp_path))
+    assert terminal.code() == 1 and "no topic" in terminal.seen
+    (kept,) = tmp_path.glob("aiaml-*/*.md")
+    assert kept.read_text(encoding="utf-8") == "it is of the\n"
 
 
 EDITORS = {
@@ -196,6 +214,7 @@ def test_a_text_outlives_ctrl_c_after_the_editor(home: Path, tmp_path: Path) -> 
         wait_until(lambda: not terminal.children())
         terminal.type("\x03")
         assert terminal.code() == 130, terminal.seen
+    assert "Your text is in" in terminal.seen
     (kept,) = tmp_path.glob("aiaml-*/*.md")
     assert kept.read_text(encoding="utf-8").endswith("Roses\n")
     assert (home / "store" / "files" / "20260620_120000_3d4e5f6a.md").read_bytes() == before

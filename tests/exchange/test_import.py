@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from aiaml_server.errors import TooLarge
 from aiaml_server.exchange import Item, export_jsonl, read_source
 from aiaml_server.exchange.folder import import_folder
 from aiaml_server.exchange.items import Skipped
@@ -112,7 +113,10 @@ def test_a_date_is_found_in_properties_names_and_files(tmp_path: Path) -> None:
 
 
 def test_an_obsidian_vault(tmp_path: Path) -> None:
-    """Templates, settings and the data of plugins are no notes; all that is left out is named."""
+    """Templates, settings, data of plugins and what is too large are no notes.
+
+    All that is left out is named, but for links.
+    """
     drawing = "---\nexcalidraw-plugin: parsed\n---\n# Text\nHello\n\n%%\n# Drawing\nN4KAkAR\n%%\n"
     vault = written(
         tmp_path / "vault",
@@ -131,8 +135,11 @@ def test_an_obsidian_vault(tmp_path: Path) -> None:
             "cat.png": b"x",
         },
     )
+    with (vault / "Large.md").open("wb") as file:
+        file.truncate((4 << 20) + 1)
     if os.name == "posix":
         (vault / "Link.md").symlink_to(vault / "Recipes" / "Bread.md")
+        (vault / "Linked").symlink_to(written(tmp_path / "other", {"a.md": "Not of this vault."}))
     items, skipped = found(vault)
     assert set(items) == {"Recipes/Bread.md", "Drawing.excalidraw.md"}
     bread = items["Recipes/Bread.md"]
@@ -144,6 +151,7 @@ def test_an_obsidian_vault(tmp_path: Path) -> None:
     assert "N4KAkAR" not in items["Drawing.excalidraw.md"].memory.content
     assert "Hello" in items["Drawing.excalidraw.md"].memory.content
     assert "link" in skipped.pop("Link.md", "link") and "UTF-8" in skipped.pop("Latin.md")
+    assert "larger than 4,194,304 bytes" in skipped.pop("Large.md")
     assert skipped == {
         "Templates": "it holds templates",
         "Weekly.md": "it is a template",
@@ -275,6 +283,14 @@ def test_members_that_a_memory_does_not_have_are_kept() -> None:
     assert isinstance(item, Item) and not item.has_id and item.place == "jsonl:p:3"
     assert item.memory.extra == ('priority: "HIGH"',) and item.memory.topics == ("billing",)
     assert item.memory.user == "ann"
+
+
+def test_a_file_of_lines_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    """It is not read."""
+    with (tmp_path / "m.jsonl").open("wb") as file:
+        file.truncate((256 << 20) + 1)
+    with pytest.raises(TooLarge):
+        list(read_source(tmp_path / "m.jsonl", "ann", NOWHERE))
 
 
 @pytest.mark.parametrize(

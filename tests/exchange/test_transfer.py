@@ -73,8 +73,10 @@ def test_what_is_exported_comes_back(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Exactly, once, and exported again it is the same."""
+    """Exactly, once, and exported again it is the same. An import changes nothing in its source."""
     typed(capsys, "export", "--to", target)
+    exported = {path: path.read_bytes() for path in tmp_path.glob(f"{target}/*")}
+    exported |= {path: path.read_bytes() for path in tmp_path.glob("m.jsonl")}
     other = use(tmp_path / "other", monkeypatch)
     assert counts(typed(capsys, "import", target, "--yes"))[:2] == (3, 0)
     typed(capsys, "export", "--to", f"again-{target}")
@@ -87,6 +89,7 @@ def test_what_is_exported_comes_back(
         before, again = (Path(name).read_text("utf-8") for name in (target, f"again-{target}"))
         assert before.splitlines()[:2] == again.splitlines()[:2]
     assert counts(typed(capsys, "import", target, "--yes"))[:3] == (0, 3, 0)
+    assert exported and all(path.read_bytes() == data for path, data in exported.items())
     use(base, monkeypatch)
     assert counts(typed(capsys, "import", target, "--dry-run"))[:2] == (0, 3)
 
@@ -118,8 +121,13 @@ def test_nothing_is_written_over_or_into_the_memories(
     assert (tmp_path / "m.jsonl").read_text() == "mine"
     said = typed(capsys, "export", "--to", "m.jsonl", "--force", "--topic", "food")
     assert "1 memory" in said
+    if os.name == "posix":
+        assert stat.S_IMODE((tmp_path / "m.jsonl").stat().st_mode) == 0o600
+        (tmp_path / "link").symlink_to(base)
+        typed(capsys, "export", "--to", "link/m.jsonl", code=2)
     assert json.loads(typed(capsys, "export", "--to", "-", "--topic", "food"))["id"] == "a1b2c3d4"
     typed(capsys, "import", str(base), code=2)
+    assert "base: it holds your own memories" in typed(capsys, "import", str(tmp_path), "--dry-run")
 
 
 def test_a_note_is_imported_once_updated_and_taken_back(

@@ -165,6 +165,8 @@ def test_every_answer_forbids_what_it_does_not_need(page: Page) -> None:
             policy = headers["content-security-policy"]
             assert "default-src 'none'" in policy and "script-src 'self';" in policy
             assert "frame-ancestors 'none'" in policy and "unsafe" not in policy
+            assert "base-uri 'none'; form-action 'none'" in policy
+            assert "require-trusted-types-for 'script'" in policy
             assert headers["cache-control"] == "no-store"
             assert headers["x-content-type-options"] == "nosniff"
             assert not [name for name in headers if name.startswith("access-control")]
@@ -393,9 +395,11 @@ def test_versions_are_listed_and_opened_one_by_one(synced: Page) -> None:
 
 
 def test_forgotten_memories_are_listed_until_they_are_back(synced: Page) -> None:
-    """Git has their last text."""
-    path, before = f"/api/memories/{DOG}", synced.text(DOG)
+    """Git has their last text, also what was typed just before."""
+    path = f"/api/memories/{DOG}"
     assert synced.get("/api/forgotten") == []
+    before = synced.text(DOG).replace("chicken", "beef")
+    (synced.base / "files" / DOG).write_bytes(before.encode())
     assert synced.change("DELETE", path, if_match=synced.version(DOG)).json() == {"kept": True}
     synced.bank.commit()
     [gone] = synced.get("/api/forgotten")

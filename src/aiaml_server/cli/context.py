@@ -61,7 +61,7 @@ def found_by(bank: MemoryBank, ids: Iterable[str]) -> list[tuple[str, Memory]]:
     """
     rows = []
     for memory_id in ids:
-        found = bank.find(memory_id)
+        found = bank.find(memory_id) or bank.find(memory_id.lower())
         if not found:
             raise Exit(f"no memory has the id {memory_id} ({_HINT})")
         rows += found
