@@ -241,14 +241,19 @@ def test_a_memory_directory_from_elsewhere_needs_confirmation(
     home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once, on a terminal; without one the command is named. A remote of one's own confirms it."""
+    asked: list[str] = []
     (home / ".aiaml" / ".git").mkdir(parents=True)
     assert "`aiaml trust`" in typed(capsys, "install", "cursor")
     remote = "AIAML_GITHUB_REMOTE=https://example.org/m.git"
     assert "`aiaml trust`" not in typed(capsys, "install", "cursor", "--env", remote)
     with monkeypatch.context() as terminal:
         terminal.setattr("sys.stdin.isatty", lambda: True)
-        terminal.setattr("click.confirm", lambda *_, **__: True)
+        terminal.setattr("click.confirm", lambda text, **_: not asked.append(text))
         typed(capsys, "install", "cursor")
+        if os.name == "posix":
+            (home / "a\x1bb" / ".git").mkdir(parents=True)
+            typed(capsys, "install", "cursor", "--dir", str(home / "a\x1bb"))
+            assert "a‹U+001B›b was made" in asked[1]
     assert "`aiaml trust`" not in typed(capsys, "install", "cursor")
 
 
