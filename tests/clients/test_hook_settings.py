@@ -147,7 +147,10 @@ def hook_output(home: Path, directory: Path) -> str:
 
 
 def test_a_private_memory_never_appears_at_work(tmp_path: Path) -> None:
-    """Hooks use the memory directory of a project's own entry, also below the project's top."""
+    """Hooks use the memory directory of a project's own entry, also below the project's top.
+
+    They use no other variable of it but the one that silences them.
+    """
     own, work = tmp_path / "own", tmp_path / "work"
     for base, content in (
         (own, "The choir rehearses on Thursdays in the old school, in private."),
@@ -164,7 +167,7 @@ def test_a_private_memory_never_appears_at_work(tmp_path: Path) -> None:
     assert "in private" in hook_output(home, project / "src")
     client = clients.BY_NAME["claude-code"].in_project(project)
     for variables, expected in (
-        ({"AIAML_MEMORY_DIR": str(work)}, "at work"),
+        ({"AIAML_MEMORY_DIR": str(work), "AIAML_LOG_LEVEL": "anything"}, "at work"),
         ({"AIAML_MEMORY_DIR": str(work), "AIAML_HOOKS": "false"}, ""),
     ):
         clients.save(clients.connect(client, machine, ["aiaml-server"], variables))

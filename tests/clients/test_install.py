@@ -242,13 +242,18 @@ def test_a_memory_directory_from_elsewhere_needs_confirmation(
 ) -> None:
     """Once, on a terminal; without one the command is named. A remote of one's own confirms it."""
     asked: list[str] = []
+
+    def agree(question: str, **_: object) -> bool:
+        asked.append(question)
+        return True
+
     (home / ".aiaml" / ".git").mkdir(parents=True)
     assert "`aiaml trust`" in typed(capsys, "install", "cursor")
     remote = "AIAML_GITHUB_REMOTE=https://example.org/m.git"
     assert "`aiaml trust`" not in typed(capsys, "install", "cursor", "--env", remote)
     with monkeypatch.context() as terminal:
         terminal.setattr("sys.stdin.isatty", lambda: True)
-        terminal.setattr("click.confirm", lambda text, **_: not asked.append(text))
+        terminal.setattr("click.confirm", agree)
         typed(capsys, "install", "cursor")
         if os.name == "posix":
             (home / "a\x1bb" / ".git").mkdir(parents=True)
