@@ -212,6 +212,7 @@ def test_a_text_outlives_ctrl_c_after_the_editor(home: Path, tmp_path: Path) -> 
         terminal = Terminal(home, "edit", "3d4e", EDITOR=program, **where)
         terminal.read_until("edited")
         wait_until(lambda: not terminal.children())
+        terminal.wait_until_it_sleeps()  # within an import, the signal is its exit code
         terminal.type("\x03")
         assert terminal.code() == 130, terminal.seen
     assert "Your text is in" in terminal.seen
