@@ -221,11 +221,16 @@ def test_a_new_file_is_private_and_goes_again(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no such modes, and links need a right")
 def test_modes_and_links_stay(home: Machine, tmp_path: Path) -> None:
-    """The backup has the mode too. Dotfile managers keep the file elsewhere."""
+    """The backup has the mode too. Dotfile managers keep the file elsewhere.
+
+    Whoever has just opened the file reads the old one to its end.
+    """
     for mode in (0o600, 0o644, 0o664):
         config(home).write_text('{"a": 1}')
         config(home).chmod(mode)
-        connected(CURSOR, home)
+        with config(home).open() as reader:
+            connected(CURSOR, home)
+            assert reader.read() == '{"a": 1}'
         for path in (config(home), config(home).with_name("mcp.json.aiaml-backup")):
             assert stat.S_IMODE(path.stat().st_mode) == mode
         disconnected(CURSOR, home)
