@@ -316,7 +316,7 @@ class MemoryBank(Store):
         self._syncer.wake()
 
     def newest(self, wanted: Filter = EVERYTHING) -> Iterator[tuple[str, Memory]]:
-        """Return every memory that is meant with its file's name, newest first.
+        """Return every memory that matches, with its file's name, newest first.
 
         Raises:
             StoreError: the directory cannot be read.

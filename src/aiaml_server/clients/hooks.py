@@ -26,7 +26,7 @@ class Host(NamedTuple):
 
     Attributes:
         pattern: its settings file; see `Machine.expand`.
-        events: for each of our events, the client's event, and the tools to which it is limited.
+        events: for each of our events, the client's event, then the tools to which it is limited.
         timeout: ten seconds in the client's unit.
         is_flat: whether an event's list holds the hooks themselves instead of groups of them.
     """
