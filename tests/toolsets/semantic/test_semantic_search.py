@@ -48,6 +48,10 @@ TEXTS = {
     "turkish": "\u0130zmir \u0131l\u0131man",
     "korean": "\uc11c\ubc84\uac00 \uba54\ubaa8\ub9ac\ub97c \uc800\uc7a5\ud55c\ub2e4",
     "thai": "\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35\u0e01\u0e23\u0e38\u0e07\u0e40\u0e17\u0e1e",
+    "german": "\u00fcberschriftLesen ruft den OAuth2Client",
+    "units": "5\u338f at 20\u2103, \u2116 7\u2122",
+    "symbols": "\u00a715: a \u2264 b costs \u20ac9 \u203c\ufe0f",
+    "han": "\u6f22\u5b57 \u3068 \u4eba",
     "code": "exit 0x80070005 with ERR_BAD_PROTOCOL in v1.2.3 of C++",
     "plain": "Prices are shown in euros",
 }
@@ -72,6 +76,17 @@ QUESTIONS = {
     "iliman": "turkish",
     "\uba54\ubaa8\ub9ac": "korean",
     "\u0e01\u0e23\u0e38\u0e07\u0e40\u0e17\u0e1e": "thai",
+    "\u00fcberschrift": "german",
+    "oauth": "german",
+    "5kg": "units",
+    "\u338f": "units",
+    "\u2122": "units",
+    "\u2264": "symbols",
+    "\u20ac": "symbols",
+    "\u00a7": "symbols",
+    "\u203c": "symbols",
+    "\u4eba": "han",
+    "\uff30\uff52\uff49\uff43\uff45\uff53": "plain",
     "0x80070005": "code",
     "80070005": "code",
     "bad protocol": "code",
@@ -132,6 +147,10 @@ def test_filters(store: MemoryStore) -> None:
         listed = store.list_memories(Filters(**{name: value}))  # type: ignore[arg-type]
         assert [each.content for each in listed.memories] == ["tea one"], name
         assert listed.total == 1
+    store.store("caf\u00e9", tags=["Caf\u00e9", "Cafe\u0301", "\uff28\uff2f\uff34"])
+    for tags in (["CAF\u00c9"], ["cafe\u0301"], ["hot", "caf\u00e9"]):
+        assert found(store, "cafe", tags=tags) == ["caf\u00e9"], tags
+    assert len(store.get("project:2").tags) == 2
     for wrong in ({"priority": "x"}, {"scope": "x"}, {"source": "x"}):
         with pytest.raises(errors.InvalidInput, match="filters"):
             found(store, "tea", **wrong)
@@ -246,13 +265,17 @@ def test_databases_are_joined_before_scaling(tmp_path: Path) -> None:
 
 def test_what_a_hook_stored_ranks_behind_its_priority(store: MemoryStore) -> None:
     """Until somebody gives it other tags."""
-    for priority in ("CORE", "NORMAL", "LOW"):
-        store.store("tea unreviewed", tags=["unreviewed"], priority=priority)
-        store.store("tea reviewed", priority=priority)
-        first, second = store.search("tea").hits
-        assert second.memory.content == "tea unreviewed" and first.score > second.score
-        for memory in (first.memory, second.memory):
-            store.delete(memory.id)
+    for priority in ("CORE", "HIGH", "NORMAL", "LOW"):
+        for scope in ("project", "global"):
+            store.store("tea reviewed", priority=priority, scope=scope)
+            store.store("tea unreviewed", tags=["unreviewed"], priority=priority)
+            first, second = store.search("tea").hits
+            assert second.memory.content == "tea unreviewed" and first.score > second.score
+            assert store.session_start()[1] == second.memory
+            for memory in (first.memory, second.memory):
+                store.delete(memory.id)
+    store.store("tea", tags=["unreviewed"])
+    assert store.store("tea").memory.tags == ()
 
 
 def test_each_part_of_a_long_memory_is_found(tmp_path: Path) -> None:

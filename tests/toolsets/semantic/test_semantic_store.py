@@ -90,6 +90,7 @@ def test_equal_texts_become_one_memory(store: MemoryStore) -> None:
     (back,) = store.undo(again.change)
     assert (back.content, back.tags) == ("The flag is on", ("a",))
     assert store.store("the flag is on").change is not None
+    assert store.store("cafe\u0301").created and not store.store("CAF\u00c9").created
     same = store.store("the flag is on")
     assert same.change is None
     assert same.warnings == ["that text is already stored, as project:1"]

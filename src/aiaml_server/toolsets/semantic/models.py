@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import chain
 from typing import Any, NamedTuple
 
 from aiaml_server.timestamps import (
@@ -99,6 +100,11 @@ class Memory:
     def number(self) -> int:
         """Its number there."""
         return int(self.id.partition(":")[2])
+
+    @property
+    def is_reviewed(self) -> bool:
+        """Whether somebody chose its tags; a hook that stored it by itself did not."""
+        return UNREVIEWED not in self.tags
 
     @property
     def date(self) -> str:
@@ -264,14 +270,15 @@ def check_tags(tags: Sequence[str]) -> tuple[str, ...]:
 
 def merge_tags(*groups: Sequence[str]) -> tuple[str, ...]:
     """Return the tags of several memories, each once, whatever its case."""
-    tags = [tag for group in groups for tag in group]
-    first = {normalize_tag(tag): tag for tag in reversed(tags)}
-    return tuple(dict.fromkeys(first[normalize_tag(tag)] for tag in tags))
+    tags: dict[str, str] = {}
+    for tag in chain(*groups):
+        tags.setdefault(normalize_tag(tag), tag)
+    return tuple(tags.values())
 
 
 def normalize_tag(tag: object) -> str:
-    """Return a tag as it is compared: without regard to case."""
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", str(tag)).casefold())
+    """Return a tag as it is compared: without regard to case and Unicode forms."""
+    return unicodedata.normalize("NFKC", str(tag).casefold())
 
 
 def check_choice(field: str, value: str, choices: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ from math import log1p
 
 from aiaml_server.timestamps import parse_timestamp
 from aiaml_server.toolsets.semantic.config import Config
-from aiaml_server.toolsets.semantic.models import COLUMNS, PRIORITIES, UNREVIEWED, Memory
+from aiaml_server.toolsets.semantic.models import COLUMNS, Memory
 
 MAX_CANDIDATES = 50
 """The limit for candidates by meaning, and for those by words."""
@@ -137,7 +137,8 @@ def _score(candidate: Candidate, similarity: float, config: Config, now: int) ->
         "usage": min(log1p(memory.access_count) / log1p(FULL_USAGE), 1.0),
     }
     weights = vars(config.retrieval.scoring_weights)
-    boost = config.retrieval.project_boost if memory.scope == "project" else 0.0
+    is_preferred = memory.scope == "project" and memory.is_reviewed
+    boost = config.retrieval.project_boost if is_preferred else 0.0
     score = sum(weights[name] * factor for name, factor in factors.items()) + boost
     cosine = candidate.cosine
     raw = {"project_boost": boost, "cosine": cosine, "bm25": candidate.bm25}
@@ -156,7 +157,5 @@ def recency_score(memory: Memory, now: int, half_life_days: float) -> float:
 
 def priority_score(memory: Memory) -> float:
     """Return the score of a priority; that of the next lower one for what a hook stored."""
-    if UNREVIEWED in memory.tags:
-        lower = PRIORITIES[PRIORITIES.index(memory.priority) + 1 :]
-        return PRIORITY_SCORES[lower[0]] if lower else 0.0
-    return PRIORITY_SCORES[memory.priority]
+    score = PRIORITY_SCORES[memory.priority]
+    return score if memory.is_reviewed else score - 0.25

@@ -226,13 +226,17 @@ class MemoryReader:
         return {name: shorten(part, WHOLE_CHARACTERS) for name, part in excerpts.items()}
 
     def session_start(self) -> list[Memory]:
-        """Return what a session should begin with: by priority, project, and then age; no model."""
+        """Return what a session should begin with: by priority, project, and then age; no model.
+
+        What a hook stored counts as less than any other memory of its priority.
+        """
         memories = _without_overridden(
             self.list_memories(None, "priority", models.MAX_LISTED).memories
         )
 
         def worth(memory: Memory) -> float:
-            return 0.5 * ranking.priority_score(memory) + 0.3 * (memory.scope == "project")
+            is_preferred = memory.scope == "project" and memory.is_reviewed
+            return 0.5 * ranking.priority_score(memory) + 0.3 * is_preferred
 
         limit = self.config.retrieval.session_start_limit
         return sorted(memories, key=worth, reverse=True)[:limit]

@@ -31,8 +31,11 @@ _UNSPACED_OR_RUN = re.compile(f"[{_SCRIPTS}]|[^{_SCRIPTS}]+")
 _HAN = "[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 _SINGLE_HAN = re.compile(f"(?<!{_HAN}){_HAN}(?!{_HAN})")
 _IDENTIFIER_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_LETTERS = str.maketrans({"\u0131": "i", "đ": "d", "ø": "o", "ł": "l", "æ": "ae", "œ": "oe"})
+_LETTERS = str.maketrans(
+    {"\u0131": "i", "ß": "ss", "đ": "d", "ø": "o", "ł": "l", "æ": "ae", "œ": "oe"}
+)
 """Letters with a plain spelling that Unicode does not decompose."""
+_MORE_SYMBOLS = "§¶†‼⁉"  # which Unicode counts as punctuation
 
 _STOP_WORDS = """
     a about above after again against all also am an and any are as at be because been before
@@ -57,11 +60,12 @@ def chunk_text(content: str) -> list[str]:
 def search_terms(text: str) -> str | None:
     """Return the extra terms under which a text is indexed; None if there are none."""
     terms: list[str] = []
-    for run in _runs(text):
+    words = set(_runs(text.lower()))
+    for run in _runs(normalize("NFKC", text)):
         if _UNSPACED.search(run):
             terms += _characters(run)
         else:
-            terms += [form for form in _forms(run) if form != run.lower()]
+            terms += [form for form in _forms(run) if form not in words]
     terms += _symbols(text)
     return " ".join(terms) or None
 
@@ -72,13 +76,13 @@ def build_fts_query(query: str) -> str:
     English stop words are left out unless there is nothing else. In scripts without spaces, each
     pair of neighbouring characters is a phrase. A question without words matches nothing.
     """
-    terms = list(dict.fromkeys(_query_terms(normalize("NFKC", query))))
+    terms = list(dict.fromkeys(_query_terms(query)))
     meaningful = [term for term in terms if term not in STOP_WORDS] or terms
     return " OR ".join(f'"{term}"' for term in meaningful[:MAX_QUERY_TERMS]) or '""'
 
 
 def _query_terms(query: str) -> Iterator[str]:
-    for run in _runs(query):
+    for run in _runs(normalize("NFKC", query)):
         if not _UNSPACED.search(run):
             yield from _forms(run)
             continue
@@ -92,25 +96,28 @@ def _query_terms(query: str) -> Iterator[str]:
 
 def _forms(word: str) -> list[str]:
     """Return a word in lower case, its folded form, and its parts if it is an identifier."""
-    forms = [word.lower()]
-    if not word.isascii():
-        forms.append(fold(word))
-    parts = _IDENTIFIER_PART.findall(word)
+    forms = [word, _plain(word.casefold())]
+    parts = _IDENTIFIER_PART.findall(_plain(word))
     if len(parts) > 1:
-        forms += [part.lower() for part in parts if len(part) > 1]
-    return list(dict.fromkeys(forms))
+        forms += [part for part in parts if len(part) > 1]
+        forms += map("".join, pairwise(parts))  # `OAuth` in `OAuth2Client`
+    return list(dict.fromkeys(form.lower() for form in forms))
 
 
-def fold(word: str) -> str:
-    """Return a word without case, accents and vowel marks: `Straße` is `strasse`."""
-    decomposed = normalize("NFKD", normalize("NFKC", word).casefold())
+def _plain(word: str) -> str:
+    """Return a word without accents and vowel marks: `straße` is `strasse`."""
+    decomposed = normalize("NFKD", word)
     plain = "".join(character for character in decomposed if category(character) != "Mn")
     return normalize("NFC", plain).translate(_LETTERS)
 
 
 def _symbols(text: str) -> list[str]:
     """Return a term for each symbol beyond ASCII, such as an emoji, which FTS5 would drop."""
-    return [f"u{ord(each):x}" for each in text if each > "\x7f" and category(each)[0] == "S"]
+    return [
+        f"u{ord(each):x}"
+        for each in text
+        if each > "\x7f" and (category(each)[0] == "S" or each in _MORE_SYMBOLS)
+    ]
 
 
 def _runs(text: str) -> list[str]:
@@ -123,7 +130,7 @@ def _runs(text: str) -> list[str]:
 def _characters(run: str) -> list[str]:
     """Split the unspaced scripts in a run into characters, each with its marks."""
     pieces: list[str] = []
-    for piece in _UNSPACED_OR_RUN.findall(normalize("NFKC", run)):
+    for piece in _UNSPACED_OR_RUN.findall(run):
         if pieces and category(piece[0])[0] == "M":
             pieces[-1] += piece
         else:
