@@ -215,15 +215,19 @@ def test_session_leaves_its_decisions(shop: Path) -> None:
 
 def test_hook_stores_no_secret(shop: Path) -> None:
     """Neither what a tool printed nor what the agent said."""
-    for error, solution in (
-        (f"{ERROR} with {TOKEN}", "I add pyyaml."), (ERROR, f"I use the token {TOKEN}.")
-    ):  # fmt: skip
+    edit = {"type": "tool_use", "name": "Edit", "input": {"file_path": f"/x/{TOKEN}"}}
+    solutions: tuple[tuple[str, Any], ...] = (
+        (f"{ERROR} with {TOKEN}", "I add pyyaml."),
+        (f"{ERROR} {'pad ' * 84} {TOKEN}", "I add pyyaml."),
+        (f"{ERROR} with {TOKEN[:20]}\x1b[0m{TOKEN[20:]}", "I add pyyaml."),
+        (ERROR, f"I use the token {TOKEN}."),
+        (ERROR, f"{'pad ' * 194} {TOKEN}"),
+        (ERROR, [{"type": "text", "text": "I add pyyaml."}, edit]),
+    )
+    for error, solution in solutions:
         path = transcript(shop.parent, ("tool", error), ("assistant", solution))
         given = event("prompt", shop, prompt="That works now", transcript_path=path)
         assert hooks.prompt(given) == []
-    path = transcript(shop.parent, ("tool", ERROR), ("assistant", f"{'pad ' * 194} {TOKEN}"))
-    given = event("prompt", shop, prompt="That works now", transcript_path=path)
-    assert hooks.prompt(given) == []
     said = f"We decided to use {TOKEN}."
     assert hooks.prompt(event("prompt", shop, prompt=said)) == []
     path = transcript(shop.parent, ("assistant", f"{said} We chose to\u2028rest."))

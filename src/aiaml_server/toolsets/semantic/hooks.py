@@ -188,11 +188,13 @@ def find_resolution(messages: Sequence[Message]) -> tuple[str, str] | None:
         elif role == "edit":
             files.insert(0, Path(text).name)
         elif error := find_error(text):
-            if not answers or find_secret(f"{error}\n{answers[0]}"):  # before it is cut
+            if not answers:
                 return None
             solution = shorten(" ".join(answers[0].split()), MAX_SOLUTION)
             context = f"\nContext: changed {', '.join(dict.fromkeys(files))}" if files else ""
-            return error, f"Error: {error}\nSolution: {solution}{context}"
+            content = f"Error: {error}\nSolution: {solution}{context}"
+            has_secret = find_secret(f"{content}\n{text}\n{answers[0]}")  # also where it is cut
+            return None if has_secret else (error, content)
     return None
 
 

@@ -224,7 +224,7 @@ def find_error(text: str) -> str | None:
         return next(filter(_EXCEPTION.match, last), last[0])
     found = [line for line in lines if is_error_line(line)]
     reasons = [line for line in found if not _ERROR_SUMMARY.search(line)]
-    return next(iter([*reasons, *found]), None)
+    return next(iter(reasons or found), None)
 
 
 def is_error_line(line: str) -> bool:
