@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from aiaml_server.toolset import Finding
 from aiaml_server.toolsets.semantic import doctor
 from aiaml_server.toolsets.semantic.cli import semantic
 from aiaml_server.toolsets.semantic.store import MemoryStore
+from loop_disk import memory_disk
 from semantic_model import NAME, model_folder, needs_fastembed
 
 
@@ -70,7 +72,8 @@ def test_changes_are_listed_and_undone(shop: Path) -> None:
     store = MemoryStore.at(shop)
     store.update("project:1", content="two")
     store.close()
-    assert "project#1" in run("undo", "--list")
+    (change,) = MemoryStore.at(shop).history()
+    assert f"project#1  {change.at}  update" in run("undo", "--list")
     assert "one" in run("undo", "project#1")
     assert "there is no change project#1 in" in run("undo", "project#1", code=1)
 
@@ -105,6 +108,34 @@ def test_a_backup_survives_an_export_of_damaged_memories(shop: Path) -> None:
     (shop / ".memory" / "db").write_bytes(b"damaged" * 1000)
     assert "nothing was written" in run("export", "all.jsonl", code=1)
     assert (shop / "all.jsonl").read_bytes() == before
+
+
+def test_each_command_says_what_to_do(shop: Path, tmp_path: Path) -> None:
+    """On a read-only disk, which is still read; and where a database is damaged."""
+    with memory_disk(tmp_path / "disk", "size=4m") as disk:
+        project = disk / "shop"
+        project.mkdir()
+        os.chdir(project)
+        run("init")
+        run("add", "tea")
+        for words in ("backup",), ("add", "coffee"), ("forget", "project:2", "--yes"):
+            run(*words)
+        (project / "NOTES.md").write_text("- note", encoding="utf-8")
+        os.utime(project / ".memory" / "db")
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        for words in (
+            ("add", "more"), ("forget", "project:1", "--yes"), ("import", "--yes"), ("init",),
+            ("export", "all.jsonl"), ("backup",), ("restore", "project", "--yes"),
+        ):  # fmt: skip
+            said = run(*words, code=1)
+            assert "Read-only file system. Free some space, give this user write" in said, words
+        assert "tea" in run("search", "tea") and "tea" in run("show", "project:1")
+        assert "1 new memory" in run("import", "--dry-run") and "1 memory" in run("status")
+        os.chdir(shop)
+    run("init")
+    (shop / ".memory" / "db").write_bytes(b"damaged" * 1000)
+    assert "damaged" in run("show", "project:1", code=1)
+    assert "restore project" in run("show", "project:1", code=1)
 
 
 @needs_fastembed

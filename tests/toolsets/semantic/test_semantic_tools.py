@@ -6,18 +6,25 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from mcp import Client
 from mcp.types import CallToolResult, TextContent
 
 from aiaml_server import toolsets
 from aiaml_server.server import protocol as server
-from aiaml_server.toolset import Toolset
+from aiaml_server.toolset import HookInput, Toolset
+from aiaml_server.toolsets.semantic import hooks
+from aiaml_server.toolsets.semantic.cli import semantic
+from aiaml_server.toolsets.semantic.models import NewMemory
+from aiaml_server.toolsets.semantic.store import MemoryStore
 from client import SERVER
 from client import Client as RawClient
 from semantic_model import NAME, model_folder
@@ -157,6 +164,33 @@ def test_resources(built: Toolset) -> None:
     assert project.uri == "memory://project/{project_id}" and "Rule" in project.read("shop")
     with pytest.raises(LookupError):
         project.read("another")
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the time zone cannot be changed here")
+def test_every_shown_date_is_local(built: Toolset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In lists, searches and resources, in hooks, and in commands: `date_range` finds it."""
+    with closing(MemoryStore.at(project=os.environ["AIAML_SEMANTIC_PROJECT"])) as store:
+        store.store_many([NewMemory("tea", priority="CORE", created_at="2026-03-10 22:30:00")])
+    for zone, date in (("Pacific/Auckland", "2026-03-11"), ("UTC", "2026-03-10")):
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+        filters = {"date_range": {"from": date, "to": date}}
+        for tool, given in (
+            ("list_memories", {"filters": filters}),
+            ("list_memories", {"ids": ["project:1"]}),
+            ("search_memory", {"query": "tea", "filters": filters}),
+            ("search_memory", {"query": "tea", "filters": filters, "explain": True}),
+        ):
+            (memory,) = call(built, tool, **given)["memories"]
+            assert memory["date"] == date, (tool, given)
+        for shown in (
+            built.resources[0].read(),
+            "".join(hooks.session_start(HookInput("session_start"))),
+            CliRunner().invoke(semantic, ["list"]).output,
+        ):
+            assert date in shown, shown
+    monkeypatch.undo()
+    time.tzset()
 
 
 def test_errors_are_logged_without_contents(built: Toolset, tmp_path: Path) -> None:

@@ -32,8 +32,12 @@ from aiaml_server.terminal import (
     yes_option,
 )
 from aiaml_server.toolsets.semantic import PROJECT, backup, importing, models, paths
+from aiaml_server.toolsets.semantic.db import translated_errors
 from aiaml_server.toolsets.semantic.embedding import ModelLoader
 from aiaml_server.toolsets.semantic.errors import (
+    CorruptDatabase,
+    DatabaseLocked,
+    DiskError,
     InvalidConfig,
     InvalidInput,
     InvalidProject,
@@ -46,6 +50,10 @@ from aiaml_server.toolsets.warning import CHECK_SECRETS
 
 DOWNLOAD_SECONDS = 3600.0
 MAX_SHOWN = 20  # memories of an import
+scope_option = click.option("--scope", type=click.Choice(models.SCOPES))
+priority_option = click.option(
+    "--priority", type=click.Choice(models.PRIORITIES, case_sensitive=False)
+)
 
 
 @contextmanager
@@ -67,6 +75,8 @@ def opened(project: str = "", *, with_model: bool = False) -> Iterator[MemorySto
             yield store
     except (InvalidInput, InvalidConfig, InvalidProject) as error:
         raise Exit(str(error), EXIT_USAGE) from error
+    except (CorruptDatabase, DatabaseLocked, DiskError) as error:
+        raise Exit(f"{error}. {error.suggestion}", EXIT_FAILED) from error
     except SemanticError as error:
         raise Exit(str(error), EXIT_FAILED) from error
 
@@ -193,10 +203,8 @@ def reembed() -> int:
 
 def filter_options(command: Any) -> Any:
     """Add the options that filter memories."""
-    command = click.option("--scope", type=click.Choice(models.SCOPES))(command)
-    command = click.option("--tag", "tags", multiple=True, help="Only with this tag.")(command)
-    priorities = click.Choice(models.PRIORITIES, case_sensitive=False)
-    return click.option("--priority", type=priorities)(command)
+    tag_option = click.option("--tag", "tags", multiple=True, help="Only with this tag.")
+    return priority_option(tag_option(scope_option(command)))
 
 
 def show_memories(notes: Mapping[Memory, str], as_json: bool, warnings: Sequence[str]) -> None:
@@ -268,8 +276,8 @@ def show_(memory_id: str, json: bool) -> None:
 @semantic.command("add")
 @click.argument("content", required=False)
 @click.option("--tag", "tags", multiple=True, help="A word to filter by.")
-@click.option("--priority", type=click.Choice(models.PRIORITIES, case_sensitive=False))
-@click.option("--scope", type=click.Choice(models.SCOPES))
+@priority_option
+@scope_option
 def add(content: str | None, **fields: Any) -> None:
     """Store a memory: CONTENT, or standard input.
 
@@ -322,7 +330,7 @@ def undo(change: str | None, is_list: bool) -> None:
             return
         changes = store.history()
     for each in changes:
-        echo(f"{bold(each.id)}  {str(each.at)[:16]}  {each.act}  {each.memory_id}")
+        echo(f"{bold(each.id)}  {each.at}  {each.act}  {each.memory_id}")
         for row in each.before:
             echo(dim(f"    {truncate(row['content'], terminal_width() - 4)}"))
     if not changes:
@@ -376,7 +384,9 @@ def export(target: str) -> None:
             raise Exit(f"nothing was written: {warnings[0]}", EXIT_FAILED)
         memories = store.iterate()
         lines = [importing.to_json_line(each, store.unknown_keys(each)) for each in memories]
-    replace_atomic(Path(target).resolve(), "".join(lines).encode())
+        path = Path(target).resolve()
+        with translated_errors(path):
+            replace_atomic(path, "".join(lines).encode())
     notify(f"Wrote {plural(len(lines), 'memory')} to {target}.")
 
 

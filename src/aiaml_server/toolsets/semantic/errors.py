@@ -80,4 +80,4 @@ class CorruptDatabase(SemanticError):
 class DiskError(SemanticError):
     """The disk or the operating system refused; the data is unchanged."""
 
-    suggestion = "Free some space, or give this user write access, and call again."
+    suggestion = "Free some space, give this user write access, or choose another place."

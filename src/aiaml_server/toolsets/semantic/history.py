@@ -97,7 +97,7 @@ def undo(database: Database, change: Change) -> list[int]:
             database.update(row["id"], row)
         else:
             database.insert(row)
-    database.fetch("DELETE FROM changes WHERE id = ?", (change.id.partition("#")[2],))
+    _delete(change, database)
     return numbers
 
 
@@ -106,8 +106,12 @@ def purge(database: Database, number: int) -> int:
     _delete_old(database)
     changes = [change for change in list_changes(database) if change.touches(number)]
     for change in changes:
-        database.fetch("DELETE FROM changes WHERE id = ?", (change.id.partition("#")[2],))
+        _delete(change, database)
     return len(changes)
+
+
+def _delete(change: Change, database: Database) -> None:
+    database.fetch("DELETE FROM changes WHERE id = ?", (change.id.partition("#")[2],))
 
 
 def _delete_old(database: Database) -> None:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from aiaml_server.errors import UnsafePath
 from aiaml_server.files import check_own, make_own_directory, replace_atomic
-from aiaml_server.toolsets.semantic.errors import DiskError, InvalidProject
+from aiaml_server.toolsets.semantic.errors import InvalidProject
 
 DIRECTORY = ".memory"
 DATABASE = "db"
 BACKUPS = "backups"
 MODELS = "models"
-_MOVE = "Move it away, or find out who put it there."
 
 
 def global_directory() -> Path:
@@ -28,7 +26,8 @@ def global_directory() -> Path:
         raise InvalidProject("there is no home directory", "Set HOME (USERPROFILE).") from error
     real = Path(os.path.realpath(path))
     if os.path.lexists(path) and not real.is_dir():
-        raise InvalidProject(f"{path} is not a directory; memories are stored in one", _MOVE)
+        message = f"{path} is not a directory; memories are stored in one"
+        raise InvalidProject(message, "Move it away, or find out who put it there.")
     return real
 
 
@@ -79,15 +78,10 @@ def make_memory_directory(directory: Path, *, ignored_by_git: bool) -> None:
         ignored_by_git: whether it gets a `.gitignore` that keeps it out of commits.
 
     Raises:
-        InvalidProject: something else has the name.
-        DiskError: it cannot be created.
+        UnsafePath: something else has the name.
+        OSError: it cannot be created.
     """
     ignore = directory / ".gitignore"
-    try:
-        make_own_directory(directory)
-        if ignored_by_git and not check_own(ignore):
-            replace_atomic(ignore, b"*\n")
-    except UnsafePath as error:
-        raise InvalidProject(str(error), _MOVE) from error
-    except OSError as error:
-        raise DiskError(f"cannot create {directory}: {error.strerror or error}") from error
+    make_own_directory(directory)
+    if ignored_by_git and not check_own(ignore):
+        replace_atomic(ignore, b"*\n")
