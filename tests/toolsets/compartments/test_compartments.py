@@ -113,6 +113,21 @@ def test_a_query_ranks(path: Path) -> None:
         assert memory.get("session", query="addres").total == 1
 
 
+def test_unicode_forms_are_compared_alike(path: Path) -> None:
+    """Filters regard neither case nor form; a query regards no accents either."""
+    with Compartments(path) as memory:
+        for name in ("run", "session"):
+            memory.save(name, "Cafe\u0301 in der Stra\u00dfe \U0001f680", tags=["Cafe\u0301"])
+            memory.save(name, "\uff21\uff30\uff29", category="Re\u0301gle", tags=["\uff28"])
+            for query in ("caf\u00e9", "CAFE", "strasse", "what is \U0001f680?"):
+                assert memory.get(name, query=query).total == 1, query
+            assert memory.get(name, query="api").total == 1
+            assert memory.get(name, tags=["CAF\u00c9"]).total == 1
+            assert memory.get(name, tags=["cafe"]).total == 0
+            assert memory.get(name, tags=["h"], category="R\u00c9GLE ").total == 1
+            assert len(memory.clear(name, category="r\u00e9gle")) == 1
+
+
 WRONG: list[tuple[str, dict[str, Any]]] = [
     ("compartment", {"compartment": "other", "content": "x"}),
     ("content", {"compartment": "run"}),
@@ -318,6 +333,20 @@ def test_a_file_that_is_not_ours_is_left_alone(data: bytes, path: Path) -> None:
     assert list(path.parent.glob("memory.json*")) == [path]
 
 
+def test_what_is_no_file_is_named_with_a_remedy(tmp_path: Path) -> None:
+    """Such as a directory, and the root, which has no name."""
+    for place in (tmp_path, Path("/")):
+        with Compartments(place) as memory:
+            for call in (lambda: memory.get("session"), lambda: memory.save("session", "x")):
+                with pytest.raises(
+                    DiskError, match=r"it is a directory\. .*another file in AIAML_"
+                ):
+                    call()
+        command = [sys.executable, "-m", "aiaml_server", "compartments", "--file", str(place)]
+        shown = completed([*command, "show"])
+        assert shown.returncode == 2 and "it is a directory" in shown.stderr
+
+
 def test_reading_looks_at_the_stamp_only(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file is read again only after it has changed; a change of others is seen."""
     with Compartments(path) as memory:
@@ -444,7 +473,7 @@ def test_a_full_disk_changes_nothing(tmp_path: Path) -> None:
             def fill() -> None:
                 saved.extend(memory.save("session", "x" * 4_000).id for _ in range(99))
 
-            with pytest.raises(DiskError, match="no space left"):
+            with pytest.raises(DiskError, match=r"no space left .*\. Free some space, .*FILE$"):
                 fill()
             assert [entry.id for entry in memory.get("session", limit=99).entries] == saved[::-1]
             memory.clear("session", id=saved[0])

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
+from unicodedata import combining, normalize
 
 from pydantic import (
     AfterValidator,
@@ -153,29 +154,42 @@ def filter_entries(
     metadata: Mapping[str, str] | None = None,
 ) -> list[Entry]:
     """Return the entries that have all that is given; category and tags in any case."""
-    wanted = {tag.strip().casefold() for tag in tags or ()}
+    wanted = {_fold(tag) for tag in tags or ()}
     found = []
     for entry in entries:
-        entry_tags = {tag.casefold() for tag in entry.tags}
+        entry_tags = {_fold(tag) for tag in entry.tags}
         if entry_id and entry.id != entry_id:
             continue
-        if category and entry.category.casefold() != category.strip().casefold():
+        if category and _fold(entry.category) != _fold(category):
             continue
         if wanted <= entry_tags and (metadata or {}).items() <= entry.metadata.items():
             found.append(entry)
     return found
 
 
+def _fold(text: str) -> str:
+    """Return a text without surrounding blanks, case, and differences of Unicode forms (NFKC)."""
+    return normalize("NFKC", text.strip().casefold())
+
+
+def _without_marks(text: str) -> str:
+    """Return a folded text without accents and vowel marks."""
+    decomposed = normalize("NFKD", _fold(text))
+    plain = "".join(character for character in decomposed if not combining(character))
+    return normalize("NFC", plain)
+
+
 def rank_entries(entries: Sequence[Entry], query: str) -> list[Entry]:
     """Return the entries that contain a word of a query, the best first.
 
     Rare words weigh more than frequent ones; then the number of occurrences, the priority, and the
-    newest count. Common words are ignored, and a plural finds its singular.
+    newest count. Common words are ignored, a plural finds its singular, and accents do not matter.
     """
-    words = list(dict.fromkeys(re.findall(r"\w+", query.lower()))) or query.lower().split()
+    query = _without_marks(query)
+    words = list(dict.fromkeys(re.findall(r"\w+|[^\w\s\0-\x7f]", query))) or query.split()
     words = [word for word in words if word not in _COMMON_WORDS] or words
     stems = [word[:-1] if len(word) > 3 and word.endswith("s") else word for word in words]
-    texts = {entry.id: "\n".join(entry.texts).lower() for entry in entries}
+    texts = {entry.id: _without_marks("\n".join(entry.texts)) for entry in entries}
     weights = {}
     for stem in stems:
         count = sum(stem in text for text in texts.values())

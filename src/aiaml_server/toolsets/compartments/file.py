@@ -14,11 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from aiaml_server.errors import Busy, DiskError, InvalidInput, MalformedFile
+from aiaml_server.errors import Busy, DiskError, InvalidInput, MalformedFile, os_reason
 from aiaml_server.files import hold_lock, make_directory, read_regular, replace_atomic
 from aiaml_server.toolsets.compartments.entry import Entry, make_entry
 from aiaml_server.toolsets.compartments.settings import FILE
-from aiaml_server.toolsets.failures import disk_error
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +42,7 @@ class MemoryFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.notices: list[str] = []
-        self._lock = path.with_name(f"{path.name}.lock")
+        self._lock = Path(f"{path}.lock")
         self._thread_lock = threading.RLock()
         self._value: dict[str, Any] = {}
         self._sessions: Sessions = {}
@@ -66,7 +65,7 @@ class MemoryFile:
                     self._load()
                 self._stamp = stamp
             except OSError as error:
-                raise disk_error(self.path, error) from error
+                raise self._unusable(os_reason(error)) from error
             return self._sessions
 
     @contextmanager
@@ -96,7 +95,7 @@ class MemoryFile:
                     finally:
                         self._stamp = None  # read it again: memory may differ from the disk
             except OSError as error:
-                raise disk_error(self.path, error) from error
+                raise self._unusable(os_reason(error)) from error
 
     def _current_stamp(self) -> tuple[int, int, int] | None:
         try:
@@ -148,7 +147,7 @@ class MemoryFile:
             data = read_regular(str(self.path), MAX_FILE_BYTES)
             value = json.loads(data)
         except MalformedFile as error:
-            raise DiskError(f"{self.path}: {error}") from error
+            raise self._unusable(str(error)) from error
         except (ValueError, RecursionError) as error:
             if data and not data.startswith(_BEGINNING):
                 raise self._foreign() from error
@@ -156,6 +155,12 @@ class MemoryFile:
         if not isinstance(value, dict) or "format" not in value:
             raise self._foreign()
         return value
+
+    def _unusable(self, reason: str) -> DiskError:
+        return DiskError(
+            f"{self.path}: {reason}. Free some space, give this user access, or name another file"
+            f" in {FILE.name}"
+        )
 
     def _foreign(self) -> DiskError:
         return DiskError(
