@@ -1,6 +1,6 @@
 """Exact scores of keywords, as `scorer` defines them, from the index.
 
-A keyword of word characters is added up from the counts of the terms that contain it. Any other
+A keyword of word characters is added up from the terms that contain it. Any other
 keyword, and one that very many terms contain, is counted in the stored texts.
 """
 
@@ -13,7 +13,7 @@ from aiaml_server.format.question import normalize
 from aiaml_server.format.scorer import Found, other_forms, score
 from aiaml_server.index.database import IN, Database, listed
 from aiaml_server.index.listing import Stamps, best_hits, keep_matching
-from aiaml_server.index.terms import TERM, split_counts
+from aiaml_server.index.terms import IN_TOPICS, TERM
 
 Scores = dict[int, int]  # the score of each file that has any, by its id in the index
 
@@ -51,15 +51,14 @@ def scores_of(database: Database, keyword: str, *, composed: bool = False) -> Sc
     to_read: set[int] = set()
     part = max(TERM.findall(keyword), key=len, default="")
     terms = database.terms_with(part) if part else None
-    for counted, files in database.files_of(terms or []):
+    for term, files in database.files_of(terms or []):
         if part != keyword:
             to_read.update(files)
             continue
-        term, in_topics, elsewhere = split_counts(counted)
-        whole_words = in_topics + elsewhere if term == keyword else 0
-        points = term.count(keyword) * (2 * in_topics + elsewhere) + whole_words
-        for file in files if points else ():
-            scores[file] = scores.get(file, 0) + points
+        weight = 2 if term.endswith(IN_TOPICS) else 1
+        points = term.count(keyword) * weight + (term.rstrip(IN_TOPICS) == keyword)
+        for file, times in files.items():
+            scores[file] = scores.get(file, 0) + times * points
     for file in not_exact:
         scores.pop(file, None)
     which = [] if terms is None else [listed(to_read | not_exact)]

@@ -1,8 +1,8 @@
 """The SQLite file of an index: its tables, and how files are recorded in it.
 
-`postings` has the ids of the files that have a counted term, in a row for each bucket of ids. So
-adding a file rewrites little, and removing it leaves none of its words, because `secure_delete`
-overwrites what is deleted. `terms` has each counted term once, the newest last.
+`postings` has the files that have a term, each as often as the term occurs in it, in a row for each
+bucket of files. So adding a file rewrites little, and removing it leaves none of its words, because
+`secure_delete` overwrites what is deleted. `terms` has each term once, the newest last.
 
 Ids are never used twice, so what another process has added is what has a higher id.
 """
@@ -11,21 +11,22 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections import defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import repeat
 from pathlib import Path
 
 from aiaml_server.format.filters import fold
 from aiaml_server.format.scorer import fields
-from aiaml_server.index.terms import count_terms
+from aiaml_server.index.terms import split_terms
 from aiaml_server.storage.cache import CacheDatabase
 from aiaml_server.storage.store import ReadFile, Stamp
 from aiaml_server.timestamps import parse_timestamp
 
 _FEWEST_TERMS = 100
 _PART_OF_TERMS = 5  # looking up more than a fifth takes longer than counting in all texts
-_BUCKET = 5_000  # ids
-_ID = "I"  # the type of an id in an array: four bytes
+_BUCKET = 5_000  # ids of files
+_OFFSET = "H"  # the type of a place in a bucket: two bytes
 _SCHEMA = """
 CREATE TABLE files (
     id INTEGER PRIMARY KEY AUTOINCREMENT, name UNIQUE, modified, changed, inode, size, problem,
@@ -41,12 +42,12 @@ CREATE INDEX labels_by_key ON labels (key, label, file);
 CREATE TABLE directory (modified, changed, inode, size);
 INSERT INTO directory VALUES (0, 0, 0, 0);
 CREATE TABLE terms (id INTEGER PRIMARY KEY AUTOINCREMENT, term UNIQUE);
-CREATE TABLE postings (term, bucket, files, PRIMARY KEY (term, bucket)) WITHOUT ROWID;
+CREATE TABLE postings (bucket, term, files, PRIMARY KEY (bucket, term)) WITHOUT ROWID;
 PRAGMA user_version = 1
 """
 IN = "IN (SELECT value FROM json_each(?))"
 
-FilesOf = defaultdict[str, list[int]]  # by counted term, the ids of files in one bucket
+FilesOf = defaultdict[str, list[int]]  # by term, the places of files in one bucket
 
 
 class Database(CacheDatabase):
@@ -59,10 +60,7 @@ class Database(CacheDatabase):
         super().__init__(path, _SCHEMA)
 
     def terms_with(self, part: str) -> list[str] | None:
-        """Return the counted terms that contain a text; None if a search of all texts is faster.
-
-        A number may also be found in the counts.
-        """
+        """Return the terms that contain a text; None if a search of all texts is faster."""
         statement = "SELECT max(id), group_concat(term, char(10)) FROM terms WHERE id > ?"
         ((last, new),) = self.rows(statement, [self._last_term])
         if new:
@@ -80,14 +78,17 @@ class Database(CacheDatabase):
         return found
 
     def terms_where(self, condition: str, text: str) -> list[str]:
-        """Return the counted terms that meet a condition in SQL with one text in it."""
+        """Return the terms that meet a condition in SQL with one text in it."""
         return [term for (term,) in self.rows(f"SELECT term FROM terms WHERE {condition}", [text])]
 
-    def files_of(self, terms: Collection[str]) -> Iterator[tuple[str, array[int]]]:
-        """Yield counted terms with the ids of files that have them; a term for each bucket."""
-        statement = f"SELECT term, files FROM postings WHERE term {IN}"
-        for term, files in self.rows(statement, [listed(terms)]):
-            yield term, array(_ID, files)
+    def files_of(self, terms: Collection[str]) -> Iterator[tuple[str, Counter[int]]]:
+        """Yield terms with how often each occurs in each file; a term once for each bucket."""
+        ((last,),) = self.rows("SELECT max(id) FROM files")
+        buckets = listed(range((last or 0) // _BUCKET + 1))
+        statement = f"SELECT * FROM postings WHERE bucket {IN} AND term {IN}"
+        for bucket, term, files in self.rows(statement, [buckets, listed(terms)]):
+            first = bucket * _BUCKET
+            yield term, Counter(map(first.__add__, array(_OFFSET, files)))
 
     # --- recording --------------------------------------------------------------------------
 
@@ -112,15 +113,17 @@ class Database(CacheDatabase):
             described: tuple[object, ...] = (None,) * 5
             if memory := file.memory:
                 texts = [text for _, text in fields(memory)]
-                terms, *lengths = count_terms(*texts)
-                described = memory.id, memory.timestamp, parse_timestamp(memory.timestamp), *lengths
+                terms, is_exact = split_terms(*texts)
+                instant = parse_timestamp(memory.timestamp)
+                described = memory.id, memory.timestamp, instant, len(terms), is_exact
                 searched.append((number, *texts))
                 topics = [("topic", topic) for topic in memory.topics]
                 for field, label in [("agent", memory.agent), ("user", memory.user), *topics]:
                     labels.append((number, f"{field} {fold(label)}", label))
-                files_of = postings[number // _BUCKET]
-                for term in terms:
-                    files_of[term].append(number)
+                bucket, place = divmod(number, _BUCKET)
+                # A loop over the terms would take twice as long.
+                lists = map(postings[bucket].__getitem__, terms)
+                deque(map(list.append, lists, repeat(place)), maxlen=0)
             rows.append((number, file.name, *file.stamp, file.problem, *described))
         self.insert(f"INSERT INTO files VALUES (?{', ?' * 11})", rows)
         self.insert("INSERT INTO texts VALUES (?, ?, ?, ?, ?)", searched)
@@ -134,7 +137,7 @@ class Database(CacheDatabase):
         self.insert(
             "INSERT INTO postings VALUES (?, ?, ?) ON CONFLICT DO UPDATE"
             " SET files = CAST(files || excluded.files AS BLOB)",
-            [(term, bucket, array(_ID, files_of[term]).tobytes()) for term in terms],
+            [(bucket, term, array(_OFFSET, files_of[term]).tobytes()) for term in terms],
         )
 
     def remove(self, names: Collection[str]) -> None:
@@ -145,17 +148,18 @@ class Database(CacheDatabase):
         terms: set[str] = set()
         for file, *texts in self.rows(f"SELECT * FROM texts WHERE id {files}", removed_names):
             removed.add(file)
-            terms.update(count_terms(*texts)[0])
+            terms.update(split_terms(*texts)[0])
         for table in ("texts WHERE id", "labels WHERE file", "files WHERE id"):
             self.rows(f"DELETE FROM {table} {files}", removed_names)
         their_terms = [listed(terms)]
         buckets = listed({file // _BUCKET for file in removed})
-        statement = f"SELECT * FROM postings WHERE term {IN} AND bucket {IN}"
-        for term, bucket, recorded in self.rows(statement, [*their_terms, buckets]).fetchall():
-            left = array(_ID, [file for file in array(_ID, recorded) if file not in removed])
-            values = left.tobytes(), term, bucket
-            self.rows("UPDATE postings SET files = ? WHERE term = ? AND bucket = ?", values)
-        self.rows(f"DELETE FROM postings WHERE term {IN} AND files = x''", their_terms)
+        statement = f"SELECT * FROM postings WHERE bucket {IN} AND term {IN}"
+        for bucket, term, recorded in self.rows(statement, [buckets, *their_terms]).fetchall():
+            places = array(_OFFSET, recorded)
+            left = [place for place in places if bucket * _BUCKET + place not in removed]
+            values = array(_OFFSET, left).tobytes(), bucket, term
+            self.rows("UPDATE postings SET files = ? WHERE bucket = ? AND term = ?", values)
+        self.rows(f"DELETE FROM postings WHERE bucket {IN} AND term {IN} AND files = x''", [buckets, *their_terms])# their_terms)
         unused = "NOT EXISTS (SELECT 1 FROM postings WHERE postings.term = terms.term)"
         self.rows(f"DELETE FROM terms WHERE term {IN} AND {unused}", their_terms)
 

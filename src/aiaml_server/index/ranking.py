@@ -19,7 +19,7 @@ from aiaml_server.format.scorer import Found
 from aiaml_server.index.counting import scores_of
 from aiaml_server.index.database import IN, Database, listed
 from aiaml_server.index.listing import Stamps, best_hits, keep_matching
-from aiaml_server.index.terms import split_counts
+from aiaml_server.index.terms import IN_TOPICS
 
 # Characters of a word that is also looked for inside of others, if no memory has it as a word.
 MIN_FRAGMENT = 4
@@ -117,19 +117,18 @@ def _find_word(database: Database, word: Word, count: int) -> WordMatch:
     It is found in its forms. Where there are none, and in scripts without spaces, it is found in
     all terms that contain it.
     """
-    counted: list[str] = []
+    begun: list[str] = []
     for start in {word.start, *word.irregular_forms} if word.is_inflected else word.irregular_forms:
-        counted += database.terms_where(_BEGINS, start)
-    found = {term for term in counted if word.is_form(split_counts(term)[0])}
+        begun += database.terms_where(_BEGINS, start)
+    found = {term for term in begun if word.is_form(term.rstrip(IN_TOPICS))}
     is_unspaced = not word.text.isascii() and re.search(_UNSPACED, word.text)
     if is_unspaced or (not found and len(word.text) >= MIN_FRAGMENT):
-        inside = database.terms_where("instr(term, ?)", word.text)
-        found.update(term for term in inside if word.text in split_counts(term)[0])
+        found.update(database.terms_where("instr(term, ?)", word.text))
     forms: set[str] = set()
     files: dict[int, int] = {}
-    for term, ids in database.files_of(found):
-        form, in_topics, elsewhere = split_counts(term)
-        forms.add(form)
-        for file in ids:
-            files[file] = files.get(file, 0) + TOPIC_WEIGHT * in_topics + elsewhere
+    for term, times in database.files_of(found):
+        forms.add(term.rstrip(IN_TOPICS))
+        weight = TOPIC_WEIGHT if term.endswith(IN_TOPICS) else 1
+        for file, number in times.items():
+            files[file] = files.get(file, 0) + weight * number
     return WordMatch(word.text, frozenset(forms), rarity(count, len(files)), files)
