@@ -69,6 +69,16 @@ def fold(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold()
 
 
+def names(memory: Memory) -> dict[tuple[str, str], str]:
+    """Return the agent, the user and the topics of a memory, by field and the name as folded.
+
+    Of topics that `fold` makes equal, it has the first.
+    """
+    topics = {("topic", fold(topic)): topic for topic in reversed(memory.topics)}
+    users = {("agent", fold(memory.agent)): memory.agent, ("user", fold(memory.user)): memory.user}
+    return users | topics
+
+
 class Filter(NamedTuple):
     """Conditions for memories. An empty field matches every memory.
 
@@ -147,13 +157,15 @@ class Filter(NamedTuple):
         """Return whether it has any condition."""
         return self != Filter()
 
+    @property
+    def names(self) -> set[tuple[str, str]]:
+        """The agent, user and topics that a memory must have, as the keys of `names`."""
+        topics = [("topic", topic) for topic in self.topics]
+        return {each for each in [("agent", self.agent), ("user", self.user), *topics] if each[1]}
+
     def matches(self, memory: Memory) -> bool:
         """Return whether a memory matches."""
-        if self.agent and fold(memory.agent) != self.agent:
-            return False
-        if self.user and fold(memory.user) != self.user:
-            return False
-        if self.topics and not {fold(each) for each in memory.topics}.issuperset(self.topics):
+        if (wanted := self.names) and not wanted <= names(memory).keys():
             return False
         return (self.since is None and self.before is None) or self._in_time(memory)
 

@@ -6,7 +6,9 @@ keyword, and one that very many terms contain, is counted in the stored texts.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.question import normalize
@@ -14,6 +16,9 @@ from aiaml_server.format.scorer import Found, other_forms, score
 from aiaml_server.index.database import IN, Database, listed
 from aiaml_server.index.listing import Stamps, best_hits, keep_matching
 from aiaml_server.index.terms import IN_TOPICS, TERM
+
+# Looking up more than a fifth of the terms takes longer than counting in all texts.
+_MOST_TERMS = "SELECT 100 + max(id) / 5 FROM terms"
 
 Scores = dict[int, int]  # the score of each file that has any, by its id in the index
 
@@ -50,18 +55,20 @@ def scores_of(database: Database, keyword: str, *, composed: bool = False) -> Sc
     scores: Scores = {}
     to_read: set[int] = set()
     part = max(TERM.findall(keyword), key=len, default="")
-    terms = database.terms_with(part) if part else None
-    for term, files in database.files_of(terms or []):
+    ((most,),) = database.rows(_MOST_TERMS)
+    terms = list(islice(database.terms_with(part), most)) if part else []
+    can_look_up = part and len(terms) != most
+    for term, files in database.postings(f"term {IN}", listed(terms)) if can_look_up else ():
         if part != keyword:
             to_read.update(files)
             continue
         weight = 2 if term.endswith(IN_TOPICS) else 1
         points = term.count(keyword) * weight + (term.rstrip(IN_TOPICS) == keyword)
-        for file, times in files.items():
+        for file, times in Counter(files).items():
             scores[file] = scores.get(file, 0) + times * points
     for file in not_exact:
         scores.pop(file, None)
-    which = [] if terms is None else [listed(to_read | not_exact)]
+    which = [listed(to_read | not_exact)] if can_look_up else []
     where = f"WHERE id {IN}" if which else ""
     for file, *texts in database.rows(f"SELECT * FROM texts {where}", which):
         topics, *others = map(normalize, texts) if composed else texts

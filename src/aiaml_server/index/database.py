@@ -2,7 +2,8 @@
 
 `postings` has the files that have a term, each as often as the term occurs in it, in a row for each
 bucket of files. So adding a file rewrites little, and removing it leaves none of its words, because
-`secure_delete` overwrites what is deleted. `terms` has each term once, the newest last.
+`secure_delete` overwrites what is deleted. `terms` has each term once, the newest last. Agents,
+users and topics are recorded in `postings` too, as `label` writes them.
 
 Ids are never used twice, so what another process has added is what has a higher id.
 """
@@ -11,22 +12,21 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections import Counter, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import repeat
 from pathlib import Path
+from typing import Any
 
-from aiaml_server.format.filters import fold
+from aiaml_server.format.filters import names
 from aiaml_server.format.scorer import fields
 from aiaml_server.index.terms import split_terms
 from aiaml_server.storage.cache import CacheDatabase
-from aiaml_server.storage.store import ReadFile, Stamp
+from aiaml_server.storage.store import ReadFile
 from aiaml_server.timestamps import parse_timestamp
 
-_FEWEST_TERMS = 100
-_PART_OF_TERMS = 5  # looking up more than a fifth takes longer than counting in all texts
 _BUCKET = 5_000  # ids of files
-_OFFSET = "H"  # the type of a place in a bucket: two bytes
+_PLACE = "H"  # the type of a place in a bucket: two bytes
 _SCHEMA = """
 CREATE TABLE files (
     id INTEGER PRIMARY KEY AUTOINCREMENT, name UNIQUE, modified, changed, inode, size, problem,
@@ -37,15 +37,20 @@ CREATE INDEX files_by_time ON files (instant DESC, name DESC);
 CREATE INDEX files_not_exact ON files (id) WHERE NOT is_exact;
 CREATE INDEX files_with_problem ON files (name, problem) WHERE problem != '';
 CREATE TABLE texts (id INTEGER PRIMARY KEY, topics, content, user, agent);
-CREATE TABLE labels (file INTEGER, key, label, PRIMARY KEY (file, key)) WITHOUT ROWID;
-CREATE INDEX labels_by_key ON labels (key, label, file);
 CREATE TABLE directory (modified, changed, inode, size);
 INSERT INTO directory VALUES (0, 0, 0, 0);
 CREATE TABLE terms (id INTEGER PRIMARY KEY AUTOINCREMENT, term UNIQUE);
 CREATE TABLE postings (bucket, term, files, PRIMARY KEY (bucket, term)) WITHOUT ROWID;
 PRAGMA user_version = 1
 """
+_LABEL = "\t"  # what a label begins with, and no term
 IN = "IN (SELECT value FROM json_each(?))"
+BEGINS = "term BETWEEN ?1 AND ?1 || char(0x10ffff)"
+
+_ADD_POSTINGS = """
+INSERT INTO postings VALUES (?, ?, ?)
+ON CONFLICT DO UPDATE SET files = CAST(files || excluded.files AS BLOB)
+"""
 
 FilesOf = defaultdict[str, list[int]]  # by term, the places of files in one bucket
 
@@ -59,86 +64,62 @@ class Database(CacheDatabase):
         self._last_term = 0
         super().__init__(path, _SCHEMA)
 
-    def terms_with(self, part: str) -> list[str] | None:
-        """Return the terms that contain a text; None if a search of all texts is faster."""
+    def terms_with(self, part: str) -> Iterator[str]:
+        """Yield the terms that contain a text."""
         statement = "SELECT max(id), group_concat(term, char(10)) FROM terms WHERE id > ?"
         ((last, new),) = self.rows(statement, [self._last_term])
         if new:
             self._last_term = last
             self._terms += f"{new}\n"
-        most = _FEWEST_TERMS + self._last_term // _PART_OF_TERMS
-        found: list[str] = []
         end = 0
         while (at := self._terms.find(part, end)) >= 0:
-            if len(found) == most:
-                return None
             start = self._terms.rfind("\n", 0, at) + 1
             end = self._terms.find("\n", at)
-            found.append(self._terms[start:end])
-        return found
+            yield self._terms[start:end]
 
-    def terms_where(self, condition: str, text: str) -> list[str]:
-        """Return the terms that meet a condition in SQL with one text in it."""
-        return [term for (term,) in self.rows(f"SELECT term FROM terms WHERE {condition}", [text])]
+    def postings(self, condition: str, value: str) -> Iterator[tuple[str, Iterable[int]]]:
+        """Yield terms and labels with the ids of their files; a term once for each bucket.
 
-    def files_of(self, terms: Collection[str]) -> Iterator[tuple[str, Counter[int]]]:
-        """Yield terms with how often each occurs in each file; a term once for each bucket."""
+        Args:
+            condition: on `term`, in SQL, with one value.
+            value: of the condition.
+        """
         ((last,),) = self.rows("SELECT max(id) FROM files")
         buckets = listed(range((last or 0) // _BUCKET + 1))
-        statement = f"SELECT * FROM postings WHERE bucket {IN} AND term {IN}"
-        for bucket, term, files in self.rows(statement, [buckets, listed(terms)]):
-            first = bucket * _BUCKET
-            yield term, Counter(map(first.__add__, array(_OFFSET, files)))
+        statement = f"SELECT bucket, term, files FROM postings WHERE {condition} AND bucket {IN}"
+        for bucket, term, files in self.rows(statement, [value, buckets]):
+            yield term, map((bucket * _BUCKET).__add__, array(_PLACE, files))
 
     # --- recording --------------------------------------------------------------------------
-
-    @property
-    def directory(self) -> Stamp:
-        """The stamp of the directory when all its files were recorded; NEVER before that."""
-        (row,) = self.rows("SELECT * FROM directory")
-        return Stamp(*row)
-
-    @directory.setter
-    def directory(self, stamp: Stamp) -> None:
-        self.rows("UPDATE directory SET (modified, changed, inode, size) = (?, ?, ?, ?)", stamp)
 
     def add(self, files: Sequence[ReadFile]) -> None:
         """Record files that are not recorded."""
         ((last,),) = self.rows("SELECT max(seq) FROM sqlite_sequence WHERE name = 'files'")
-        rows: list[tuple[object, ...]] = []
-        searched: list[tuple[object, ...]] = []
-        labels: list[tuple[int, str, str]] = []
+        rows: list[Any] = []
+        searched: list[Any] = []
         postings: defaultdict[int, FilesOf] = defaultdict(lambda: defaultdict(list))
         for number, file in enumerate(files, (last or 0) + 1):
-            described: tuple[object, ...] = (None,) * 5
+            described: Any = [None] * 5
             if memory := file.memory:
                 texts = [text for _, text in fields(memory)]
                 terms, is_exact = split_terms(*texts)
                 instant = parse_timestamp(memory.timestamp)
                 described = memory.id, memory.timestamp, instant, len(terms), is_exact
                 searched.append((number, *texts))
-                topics = [("topic", topic) for topic in memory.topics]
-                for field, label in [("agent", memory.agent), ("user", memory.user), *topics]:
-                    labels.append((number, f"{field} {fold(label)}", label))
                 bucket, place = divmod(number, _BUCKET)
+                terms += [label(field, name) for (field, _), name in names(memory).items()]
                 # A loop over the terms would take twice as long.
-                lists = map(postings[bucket].__getitem__, terms)
-                deque(map(list.append, lists, repeat(place)), maxlen=0)
+                places = map(postings[bucket].__getitem__, terms)
+                deque(map(list.append, places, repeat(place)), maxlen=0)
             rows.append((number, file.name, *file.stamp, file.problem, *described))
         self.insert(f"INSERT INTO files VALUES (?{', ?' * 11})", rows)
         self.insert("INSERT INTO texts VALUES (?, ?, ?, ?, ?)", searched)
-        self.insert("INSERT OR IGNORE INTO labels VALUES (?, ?, ?)", labels)
         for bucket, files_of in postings.items():
-            self._add_postings(bucket, files_of)
-
-    def _add_postings(self, bucket: int, files_of: FilesOf) -> None:
-        terms = sorted(files_of)
-        self.insert("INSERT OR IGNORE INTO terms (term) VALUES (?)", [(term,) for term in terms])
-        self.insert(
-            "INSERT INTO postings VALUES (?, ?, ?) ON CONFLICT DO UPDATE"
-            " SET files = CAST(files || excluded.files AS BLOB)",
-            [(bucket, term, array(_OFFSET, files_of[term]).tobytes()) for term in terms],
-        )
+            terms = sorted(files_of)
+            words = [(term,) for term in terms if not term.startswith(_LABEL)]
+            self.insert("INSERT OR IGNORE INTO terms (term) VALUES (?)", words)
+            lists = [(bucket, term, array(_PLACE, files_of[term]).tobytes()) for term in terms]
+            self.insert(_ADD_POSTINGS, lists)
 
     def remove(self, names: Collection[str]) -> None:
         """Remove what is recorded of files, and the words that no other file has."""
@@ -149,21 +130,31 @@ class Database(CacheDatabase):
         for file, *texts in self.rows(f"SELECT * FROM texts WHERE id {files}", removed_names):
             removed.add(file)
             terms.update(split_terms(*texts)[0])
-        for table in ("texts WHERE id", "labels WHERE file", "files WHERE id"):
-            self.rows(f"DELETE FROM {table} {files}", removed_names)
-        their_terms = [listed(terms)]
+        for table in ("texts", "files"):
+            self.rows(f"DELETE FROM {table} WHERE id {files}", removed_names)
         buckets = listed({file // _BUCKET for file in removed})
-        statement = f"SELECT * FROM postings WHERE bucket {IN} AND term {IN}"
-        for bucket, term, recorded in self.rows(statement, [buckets, *their_terms]).fetchall():
-            places = array(_OFFSET, recorded)
+        labels = f"SELECT term FROM postings WHERE bucket {IN} AND term < char(10)"
+        terms.update(term for (term,) in self.rows(labels, [buckets]))
+        their_terms = [listed(terms)]
+        statement = f"SELECT * FROM postings WHERE term {IN} AND bucket {IN}"
+        for bucket, term, recorded in self.rows(statement, [*their_terms, buckets]).fetchall():
+            places = array(_PLACE, recorded)
             left = [place for place in places if bucket * _BUCKET + place not in removed]
-            values = array(_OFFSET, left).tobytes(), bucket, term
-            self.rows("UPDATE postings SET files = ? WHERE bucket = ? AND term = ?", values)
-        self.rows(f"DELETE FROM postings WHERE bucket {IN} AND term {IN} AND files = x''", [buckets, *their_terms])# their_terms)
-        unused = "NOT EXISTS (SELECT 1 FROM postings WHERE postings.term = terms.term)"
-        self.rows(f"DELETE FROM terms WHERE term {IN} AND {unused}", their_terms)
+            if len(left) < len(places):
+                values = array(_PLACE, left).tobytes(), bucket, term
+                self.rows("UPDATE postings SET files = ? WHERE bucket = ? AND term = ?", values)
+        empty = f"term {IN} AND bucket {IN} AND files = x''"
+        self.rows(f"DELETE FROM postings WHERE {empty}", [*their_terms, buckets])
+        left_terms = {term for term, _ in self.postings(f"term {IN}", *their_terms)}
+        unused = listed(terms - left_terms)
+        self.rows(f"DELETE FROM terms WHERE term {IN}", [unused])
 
 
 def listed(values: Iterable[object]) -> str:
     """Return what stands for values in `IN`."""
     return json.dumps(list(values))
+
+
+def label(field: str, name: str) -> str:
+    """Return what stands among the terms for an agent, user or topic (`agent`)."""
+    return f"{_LABEL}{field}\t{name}"

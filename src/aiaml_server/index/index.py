@@ -25,7 +25,7 @@ from aiaml_server.format.question import Question
 from aiaml_server.format.scorer import MAX_HITS, Found, Hit, clean, every_hit, rank
 from aiaml_server.index.counting import find
 from aiaml_server.index.database import IN, Database, listed
-from aiaml_server.index.listing import Counts, Names, Stamps, count, labels, matching
+from aiaml_server.index.listing import NEWEST_FIRST, Counts, Names, Stamps, count, labels, select
 from aiaml_server.index.ranking import Answer, answer, rank_files
 from aiaml_server.index.recording import Recorder
 from aiaml_server.storage.cache import delete_index, make_index_file
@@ -41,7 +41,7 @@ _BACKGROUND_BATCH = 500
 _PAUSE_SECONDS = 0.1  # between two batches in the background, in which a question has its turn
 _SAMPLES = 10  # questions that `verify` compares
 _FIRST = slice(MAX_HITS)
-_BY_ID = f"SELECT name FROM files WHERE memory_id {IN} ORDER BY instant DESC, name DESC"
+_BY_ID = f"SELECT name FROM files WHERE memory_id {IN} {NEWEST_FIRST}"
 
 T = TypeVar("T")
 # What a question returns, and the stamps of files that must not have changed since.
@@ -142,9 +142,10 @@ class Index:
 
     def dated(self, wanted: Filter = EVERYTHING) -> list[tuple[int | None, str]]:
         """Return the time and the file name of the memories that match, newest first."""
-        condition, values = matching(wanted)
-        order = "ORDER BY instant DESC, name DESC"
-        return self._rows(f"SELECT instant, name FROM files WHERE {condition} {order}", *values)
+        columns = "instant, name"
+        return self._ask(
+            lambda database: (select(database, columns, wanted, order=NEWEST_FIRST), {})
+        )
 
     def labels(self, field: str) -> Names:
         """Return the agents, users or topics (`agent`), and how many memories have each."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Mapping
-from typing import NamedTuple
+from collections import Counter, defaultdict
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
-from aiaml_server.format.filters import Filter
+from aiaml_server.format.filters import EVERYTHING, Filter, fold
 from aiaml_server.format.scorer import Found, Hit
-from aiaml_server.index.database import IN, Database, listed
+from aiaml_server.index.database import BEGINS, IN, Database, label, listed
 from aiaml_server.storage.store import Stamp
+
+NEWEST_FIRST = "ORDER BY instant DESC, name DESC"
 
 Stamps = dict[str, Stamp]  # of files by name
 Names = list[tuple[str, int]]  # with the number of memories, the most frequent first
@@ -36,33 +39,40 @@ class Counts(NamedTuple):
     times: list[int]
 
 
-def matching(wanted: Filter, ids: Collection[int] | None = None) -> tuple[str, list[object]]:
-    """Return a condition on `files` in SQL, and its values.
+def select(
+    database: Database,
+    columns: str,
+    wanted: Filter,
+    ids: Collection[int] | None = None,
+    order: str = "",
+) -> list[Any]:
+    """Return columns of the files that a filter lets through.
 
     Args:
+        database: the index, inside of one transaction.
+        columns: their names in SQL.
         wanted: which memories.
         ids: if given, only those of these ids.
+        order: for example `NEWEST_FIRST`.
     """
-    chosen = {"agent": [wanted.agent], "user": [wanted.user], "topic": wanted.topics}
-    keys = {f"{field} {key}" for field, some in chosen.items() for key in some if key}
-    having = f"SELECT file FROM labels WHERE key {IN} GROUP BY file HAVING count(*) = {len(keys)}"
-    parts: dict[str, object] = {
-        f"id IN ({having})": listed(keys) if keys else None,
+    for field, key in wanted.names:
+        found = [files for name, files in _labels(database, field) if fold(name) == key]
+        having = set().union(*found)
+        ids = having if ids is None else having.intersection(ids)
+    conditions = {
         f"id {IN}": None if ids is None else listed(ids),
         "instant >= ?": wanted.since,
         "instant < ?": wanted.before,
     }
-    used = {part: value for part, value in parts.items() if value is not None}
-    return " AND ".join(["problem IS NULL", *used]), list(used.values())
+    used = {condition: value for condition, value in conditions.items() if value is not None}
+    where = " AND ".join(["problem IS NULL", *used])
+    statement = f"SELECT {columns} FROM files WHERE {where} {order}"
+    return database.rows(statement, list(used.values())).fetchall()
 
 
 def keep_matching(database: Database, ids: set[int], wanted: Filter) -> set[int]:
     """Return those of some files that a filter lets through."""
-    if not wanted:
-        return ids
-    condition, values = matching(wanted)
-    rows = database.rows(f"SELECT id FROM files WHERE {condition}", values)
-    return ids & {file for (file,) in rows}
+    return {file for (file,) in select(database, "id", wanted, ids)} if wanted else ids
 
 
 def best_hits(
@@ -83,11 +93,8 @@ def best_hits(
     """
     least = min(sorted(scores.values())[-(part.stop or 0) :], default=0)
     ids = [file for file, score in scores.items() if score >= least]
-    rows = database.rows(
-        "SELECT id, name, memory_id, timestamp, modified, changed, inode, size"
-        f" FROM files WHERE id {IN} ORDER BY instant DESC, name DESC",
-        [listed(ids)],
-    ).fetchall()
+    columns = "id, name, memory_id, timestamp, modified, changed, inode, size"
+    rows = select(database, columns, EVERYTHING, ids, NEWEST_FIRST)
     hits: list[Hit] = []
     stamps: Stamps = {}
     rows.sort(key=lambda row: -scores[row[0]])
@@ -102,24 +109,26 @@ def labels(
     database: Database, field: str, wanted: Filter, ids: Collection[int] | None = None
 ) -> Names:
     """Return the agents, users or topics of the files that match, each as most often written."""
-    condition, values = matching(wanted, ids)
-    files = f"AND file IN (SELECT id FROM files WHERE {condition})" if values else ""
-    # `label` is that of the row with the largest `number`.
-    statement = (
-        "SELECT label, total FROM (SELECT label, sum(number) AS total, max(number) FROM"
-        " (SELECT key, label, count(*) AS number FROM labels"
-        f" WHERE key BETWEEN ? AND ? {files} GROUP BY key, label) GROUP BY key)"
-        " ORDER BY total DESC, label"
-    )
-    return database.rows(statement, [f"{field} ", f"{field}!", *values]).fetchall()
+    is_chosen = bool(wanted) or ids is not None
+    chosen = {file for (file,) in select(database, "id", wanted, ids)} if is_chosen else set()
+    spellings: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for name, files in _labels(database, field):
+        if counted := chosen.intersection(files) if is_chosen else list(files):
+            spellings[fold(name)][name] += len(counted)
+    totals = [(each.most_common(1)[0][0], each.total()) for each in spellings.values()]
+    return sorted(totals, key=lambda each: (-each[1], each[0]))
+
+
+def _labels(database: Database, field: str) -> Iterator[tuple[str, Iterable[int]]]:
+    start = label(field, "")
+    for found, files in database.postings(BEGINS, start):
+        yield found.removeprefix(start), files
 
 
 def count(database: Database, wanted: Filter, ids: Collection[int] | None) -> Counts:
     """Count what a filter lets through, of all files or of those with the given ids."""
     ((total, malformed),) = database.rows("SELECT count(memory_id), count(problem) FROM files")
-    condition, values = matching(wanted, ids)
-    rows = database.rows(f"SELECT instant FROM files WHERE {condition} ORDER BY 1", values)
-    times = [time for (time,) in rows]
+    times = [time for (time,) in select(database, "instant", wanted, ids, "ORDER BY 1")]
     return Counts(
         total,
         malformed,

@@ -17,14 +17,13 @@ from aiaml_server.format.languages import Word
 from aiaml_server.format.question import Question
 from aiaml_server.format.scorer import Found
 from aiaml_server.index.counting import scores_of
-from aiaml_server.index.database import IN, Database, listed
-from aiaml_server.index.listing import Stamps, best_hits, keep_matching
+from aiaml_server.index.database import BEGINS, IN, Database, listed
+from aiaml_server.index.listing import Stamps, best_hits, keep_matching, select
 from aiaml_server.index.terms import IN_TOPICS
 
 # Characters of a word that is also looked for inside of others, if no memory has it as a word.
 MIN_FRAGMENT = 4
 
-_BEGINS = "term >= ?1 AND term < ?1 || char(0x10ffff)"
 _UNSPACED = (  # scripts that put no spaces between words
     r"[\u0e00-\u0edf\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
 )
@@ -97,16 +96,14 @@ def rank_files(
     for phrase in question.phrases:
         with_phrase = scores_of(database, phrase, composed=True).keys()
         candidates = candidates & with_phrase if words else set(with_phrase)
-    candidates = keep_matching(database, candidates, wanted)
-    rows = database.rows(f"SELECT id, length FROM files WHERE id {IN}", [listed(candidates)])
-    lengths = dict(rows.fetchall())
-    points = dict.fromkeys(candidates, 0.0)
+    lengths = dict(select(database, "id, length", wanted, candidates))
+    points = dict.fromkeys(lengths, 0.0)
     for word in words:
-        for file in word.files.keys() & candidates:
+        for file in word.files.keys() & lengths.keys():
             points[file] += word.rarity * saturation(word.files[file], lengths[file] / mean)
     scores = {
         file: max(1, round(1000 * points[file] * matched.get(file, 0.0) / total))
-        for file in candidates
+        for file in lengths
     }
     return scores, words
 
@@ -117,18 +114,16 @@ def _find_word(database: Database, word: Word, count: int) -> WordMatch:
     It is found in its forms. Where there are none, and in scripts without spaces, it is found in
     all terms that contain it.
     """
-    begun: list[str] = []
-    for start in {word.start, *word.irregular_forms} if word.is_inflected else word.irregular_forms:
-        begun += database.terms_where(_BEGINS, start)
+    starts = {word.start, *word.irregular_forms} if word.is_inflected else word.irregular_forms
+    begun = {term for start in starts for term, _ in database.postings(BEGINS, start)}
     found = {term for term in begun if word.is_form(term.rstrip(IN_TOPICS))}
     is_unspaced = not word.text.isascii() and re.search(_UNSPACED, word.text)
     if is_unspaced or (not found and len(word.text) >= MIN_FRAGMENT):
-        found.update(database.terms_where("instr(term, ?)", word.text))
-    forms: set[str] = set()
-    files: dict[int, int] = {}
-    for term, times in database.files_of(found):
-        forms.add(term.rstrip(IN_TOPICS))
+        found.update(database.terms_with(word.text))
+    forms = frozenset(term.rstrip(IN_TOPICS) for term in found)
+    times: dict[int, int] = {}
+    for term, files in database.postings(f"term {IN}", listed(found)):
         weight = TOPIC_WEIGHT if term.endswith(IN_TOPICS) else 1
-        for file, number in times.items():
-            files[file] = files.get(file, 0) + weight * number
-    return WordMatch(word.text, frozenset(forms), rarity(count, len(files)), files)
+        for file in files:
+            times[file] = times.get(file, 0) + weight
+    return WordMatch(word.text, forms, rarity(count, len(times)), times)

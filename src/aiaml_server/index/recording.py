@@ -23,7 +23,8 @@ class Recorder:
         self.pending: dict[str, None] = {}
         self._store = store
         self._database = database
-        self._saved = database.directory
+        # The stamp of the directory when all its files were recorded; NEVER before that.
+        (self._saved,) = map(Stamp._make, database.rows("SELECT * FROM directory"))
         self._changes = ChangeDetector(store, self._saved, rescan_seconds)
         self._last_id = 0
         for name, problem in database.rows("SELECT name, problem FROM files WHERE problem != ''"):
@@ -59,7 +60,10 @@ class Recorder:
             self._database.add([file for file in read.values() if file])
             is_complete = len(read) == len(self.pending)
             if is_complete and listed:
-                self._database.directory = self._saved = listed
+                self._database.rows(
+                    "UPDATE directory SET (modified, changed, inode, size) = (?, ?, ?, ?)", listed
+                )
+                self._saved = listed
         for name in read:
             del self.pending[name]
             self._changes.known.pop(name, None)

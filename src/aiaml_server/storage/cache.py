@@ -26,7 +26,7 @@ PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = NORMAL; PRAGMA secure_delet
 PRAGMA cache_size = -8000; PRAGMA temp_store = MEMORY;
 """
 _BASE = "base"  # the file in each folder that names its base
-_FILE = f"4-{unicodedata.unidata_version}.sqlite"
+_FILE = f"5-{unicodedata.unidata_version}.sqlite"
 """The version of the tables, and of the characters by which this Python cuts terms."""
 
 
