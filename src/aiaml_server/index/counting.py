@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import islice
 
 from aiaml_server.format.filters import Filter
 from aiaml_server.format.question import normalize
@@ -17,8 +16,8 @@ from aiaml_server.index.database import IN, Database, listed
 from aiaml_server.index.listing import Stamps, best_hits, keep_matching
 from aiaml_server.index.terms import IN_TOPICS, TERM
 
-# Looking up more than a fifth of the terms takes longer than counting in all texts.
-_MOST_TERMS = "SELECT 100 + max(id) / 5 FROM terms"
+_FEWEST_TERMS = 100
+_PART_OF_TERMS = 5  # looking up more than a fifth takes longer than counting in all texts
 
 Scores = dict[int, int]  # the score of each file that has any, by its id in the index
 
@@ -55,9 +54,8 @@ def scores_of(database: Database, keyword: str, *, composed: bool = False) -> Sc
     scores: Scores = {}
     to_read: set[int] = set()
     part = max(TERM.findall(keyword), key=len, default="")
-    ((most,),) = database.rows(_MOST_TERMS)
-    terms = list(islice(database.terms_with(part), most)) if part else []
-    can_look_up = part and len(terms) != most
+    terms = list(database.terms_with(part)) if part else []
+    can_look_up = part and len(terms) < _FEWEST_TERMS + database.term_count // _PART_OF_TERMS
     for term, files in database.postings(f"term {IN}", listed(terms)) if can_look_up else ():
         if part != keyword:
             to_read.update(files)

@@ -2,8 +2,8 @@
 
 `postings` has the files that have a term, each as often as the term occurs in it, in a row for each
 bucket of files. So adding a file rewrites little, and removing it leaves none of its words, because
-`secure_delete` overwrites what is deleted. `terms` has each term once, the newest last. Agents,
-users and topics are recorded in `postings` too, as `label` writes them.
+`secure_delete` overwrites what is deleted. Agents, users and topics are recorded there too, as
+`label` writes them. `terms` has each term once, with the last file that was added with it.
 
 Ids are never used twice, so what another process has added is what has a higher id.
 """
@@ -39,7 +39,7 @@ CREATE INDEX files_with_problem ON files (name, problem) WHERE problem != '';
 CREATE TABLE texts (id INTEGER PRIMARY KEY, topics, content, user, agent);
 CREATE TABLE directory (modified, changed, inode, size);
 INSERT INTO directory VALUES (0, 0, 0, 0);
-CREATE TABLE terms (id INTEGER PRIMARY KEY AUTOINCREMENT, term UNIQUE);
+CREATE TABLE terms (term PRIMARY KEY, added INTEGER) WITHOUT ROWID;
 CREATE TABLE postings (bucket, term, files, PRIMARY KEY (bucket, term)) WITHOUT ROWID;
 PRAGMA user_version = 1
 """
@@ -61,16 +61,18 @@ class Database(CacheDatabase):
     def __init__(self, path: Path | None) -> None:
         """Open the file of an index; None for one in memory."""
         self._terms = "\n"  # all, each on a line, in which `str.find` looks for a part
-        self._last_term = 0
+        self.term_count = 0
+        self._read_to = 0  # the last file whose terms are in `_terms`
         super().__init__(path, _SCHEMA)
 
     def terms_with(self, part: str) -> Iterator[str]:
         """Yield the terms that contain a text."""
-        statement = "SELECT max(id), group_concat(term, char(10)) FROM terms WHERE id > ?"
-        ((last, new),) = self.rows(statement, [self._last_term])
-        if new:
-            self._last_term = last
-            self._terms += f"{new}\n"
+        last = self._last_file()
+        if last > self._read_to:
+            rows = self.rows("SELECT term FROM terms WHERE added > ?", [self._read_to])
+            self._terms += "".join(f"{term}\n" for (term,) in rows)
+            self.term_count = self._terms.count("\n")
+            self._read_to = last
         end = 0
         while (at := self._terms.find(part, end)) >= 0:
             start = self._terms.rfind("\n", 0, at) + 1
@@ -84,21 +86,23 @@ class Database(CacheDatabase):
             condition: on `term`, in SQL, with one value.
             value: of the condition.
         """
-        ((last,),) = self.rows("SELECT max(id) FROM files")
-        buckets = listed(range((last or 0) // _BUCKET + 1))
+        buckets = listed(range(self._last_file() // _BUCKET + 1))
         statement = f"SELECT bucket, term, files FROM postings WHERE {condition} AND bucket {IN}"
         for bucket, term, files in self.rows(statement, [value, buckets]):
             yield term, map((bucket * _BUCKET).__add__, array(_PLACE, files))
+
+    def _last_file(self) -> int:
+        ((last,),) = self.rows("SELECT coalesce(max(seq), 0) FROM sqlite_sequence")
+        return int(last)
 
     # --- recording --------------------------------------------------------------------------
 
     def add(self, files: Sequence[ReadFile]) -> None:
         """Record files that are not recorded."""
-        ((last,),) = self.rows("SELECT max(seq) FROM sqlite_sequence WHERE name = 'files'")
         rows: list[Any] = []
         searched: list[Any] = []
         postings: defaultdict[int, FilesOf] = defaultdict(lambda: defaultdict(list))
-        for number, file in enumerate(files, (last or 0) + 1):
+        for number, file in enumerate(files, self._last_file() + 1):
             described: Any = [None] * 5
             if memory := file.memory:
                 texts = [text for _, text in fields(memory)]
@@ -116,38 +120,34 @@ class Database(CacheDatabase):
         self.insert("INSERT INTO texts VALUES (?, ?, ?, ?, ?)", searched)
         for bucket, files_of in postings.items():
             terms = sorted(files_of)
-            words = [(term,) for term in terms if not term.startswith(_LABEL)]
-            self.insert("INSERT OR IGNORE INTO terms (term) VALUES (?)", words)
+            words = [(term, rows[-1][0]) for term in terms if not term.startswith(_LABEL)]
+            self.insert("INSERT OR IGNORE INTO terms VALUES (?, ?)", words)
             lists = [(bucket, term, array(_PLACE, files_of[term]).tobytes()) for term in terms]
             self.insert(_ADD_POSTINGS, lists)
 
     def remove(self, names: Collection[str]) -> None:
         """Remove what is recorded of files, and the words that no other file has."""
-        removed_names = [listed(names)]
-        files = f"IN (SELECT id FROM files WHERE name {IN})"
-        removed: set[int] = set()
-        terms: set[str] = set()
-        for file, *texts in self.rows(f"SELECT * FROM texts WHERE id {files}", removed_names):
-            removed.add(file)
-            terms.update(split_terms(*texts)[0])
+        wanted = f"IN (SELECT id FROM files WHERE name {IN})"
+        texts = self.rows(f"SELECT * FROM texts WHERE id {wanted}", [listed(names)])
+        removed = {file: split_terms(*parts)[0] for file, *parts in texts}
         for table in ("texts", "files"):
-            self.rows(f"DELETE FROM {table} WHERE id {files}", removed_names)
+            self.rows(f"DELETE FROM {table} WHERE id {wanted}", [listed(names)])
         buckets = listed({file // _BUCKET for file in removed})
         labels = f"SELECT term FROM postings WHERE bucket {IN} AND term < char(10)"
-        terms.update(term for (term,) in self.rows(labels, [buckets]))
-        their_terms = [listed(terms)]
-        statement = f"SELECT * FROM postings WHERE term {IN} AND bucket {IN}"
-        for bucket, term, recorded in self.rows(statement, [*their_terms, buckets]).fetchall():
-            places = array(_PLACE, recorded)
-            left = [place for place in places if bucket * _BUCKET + place not in removed]
+        terms = {term for (term,) in self.rows(labels, [buckets])}.union(*removed.values())
+        where = f"WHERE bucket {IN} AND term {IN}"
+        rows = self.rows(f"SELECT * FROM postings {where}", [buckets, listed(terms)]).fetchall()
+        for bucket, term, files in rows:
+            first = bucket * _BUCKET
+            places = array(_PLACE, files)
+            left = [place for place in places if first + place not in removed]
             if len(left) < len(places):
                 values = array(_PLACE, left).tobytes(), bucket, term
                 self.rows("UPDATE postings SET files = ? WHERE bucket = ? AND term = ?", values)
-        empty = f"term {IN} AND bucket {IN} AND files = x''"
-        self.rows(f"DELETE FROM postings WHERE {empty}", [*their_terms, buckets])
-        left_terms = {term for term, _ in self.postings(f"term {IN}", *their_terms)}
-        unused = listed(terms - left_terms)
-        self.rows(f"DELETE FROM terms WHERE term {IN}", [unused])
+        empty = f"DELETE FROM postings {where} AND files = x''"
+        self.rows(empty, [buckets, listed(terms)])
+        left_terms = {term for term, _ in self.postings(f"term {IN}", listed(terms))}
+        self.rows(f"DELETE FROM terms WHERE term {IN}", [listed(terms - left_terms)])
 
 
 def listed(values: Iterable[object]) -> str:

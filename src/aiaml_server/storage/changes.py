@@ -56,7 +56,8 @@ class ChangeDetector:
             for name in self.known.keys() - changed:
                 if self._store.stamp(name) != self.known[name]:
                     changed.add(name)
-        changed.update(name for name, stamp in self.known.items() if stamp == NEVER)
+        if NEVER in self.known.values():
+            changed.update(name for name, stamp in self.known.items() if stamp == NEVER)
         self._seen = directory
         self.listed = directory if directory.settled else None
         return sorted(changed)
