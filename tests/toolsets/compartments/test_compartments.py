@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -249,6 +251,11 @@ def test_a_full_compartment_refuses_and_names_what_could_go(path: Path) -> None:
         memory.save("run", "z")
         assert memory.usage()["run"] == (3, 30, 30)
         memory.save("session", "z" * 31)
+    with Compartments(path, limit=20) as memory:
+        (large,) = memory.get("session").entries
+        with pytest.raises(LimitExceeded):
+            memory.save("session", "z" * 32, id=large.id)
+        memory.save("session", "z" * 25, id=large.id)
 
 
 # --- the file -------------------------------------------------------------------------------------
@@ -308,6 +315,8 @@ def test_a_damaged_file_is_kept_under_another_name(data: bytes, path: Path) -> N
     [
         b"alias ls='ls -l'\n",
         b"[1, 2]",
+        b'["format"]',
+        b"5",
         b' {"format": 1, "sessions": {"default"',
         b'\0"format": 1, "sessions": {}}',
         b'{"other": true}',
@@ -403,6 +412,17 @@ def test_a_kill_leaves_a_whole_file(path: Path) -> None:
             contents = {entry.content for entry in memory.get("session").entries}
             assert {f"k{kill_after}-{number}" for number in range(kill_after)} <= contents
             memory.save("session", "goes on")
+
+
+def test_a_change_replaces_the_file(path: Path) -> None:
+    """It is never written in place, where a kill would leave a part."""
+    with Compartments(path) as memory:
+        memory.save("session", "x")
+        before = path.read_bytes()
+        os.link(path, path.with_name("linked"))
+        memory.save("session", "y")
+        memory.clear("session")
+    assert path.with_name("linked").read_bytes() == before != path.read_bytes()
 
 
 SAVING = """
@@ -515,6 +535,52 @@ def test_what_cannot_be_written_can_be_read(path: Path, monkeypatch: pytest.Monk
             memory.save("session", "y")
 
 
+def test_a_file_that_would_be_too_large_is_refused(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a remedy; the file stays, and can be read."""
+    monkeypatch.setattr(file_module, "MAX_FILE_BYTES", 1_000)
+    with Compartments(path) as memory:
+        saved = memory.save("session", "x" * 500)
+        with pytest.raises(DiskError, match=r"and the limit is 1,000; clear what is no longer"):
+            memory.save("session", "y" * 500)
+        assert [entry.id for entry in memory.get("session").entries] == [saved.id]
+        memory.clear("session")
+        assert memory.save("session", "y" * 500).created
+
+
+def test_a_removed_file_is_begun_anew(path: Path) -> None:
+    """While it is in use: the person reads of it once."""
+    with Compartments(path) as memory:
+        memory.save("session", "x")
+        assert memory.get("session").total == 1
+        path.unlink()
+        assert memory.get("session").total == 0
+        assert memory.notices() == [f"{path} was removed; a new file is begun"]
+        memory.save("session", "y")
+        assert memory.get("session").total == 1 and memory.notices() == []
+
+
+def test_threads_of_one_run_lose_nothing(path: Path) -> None:
+    """A change waits for the one that another thread has begun."""
+    with Compartments(path) as memory:
+        for name in ALL:
+            memory.save(name, "old", tags=["old"])
+            saving = threading.Thread(target=memory.save, args=(name, "new"))
+
+            class Tags(list[str]):
+                """Tags, at whose reading another thread saves."""
+
+                def __iter__(self) -> Iterator[str]:
+                    saving.start()  # noqa: B023 (used in this round only)
+                    saving.join(0.3)  # noqa: B023
+                    return super().__iter__()
+
+            memory.clear(name, tags=Tags(["old"]))
+            saving.join()
+            assert [entry.content for entry in memory.get(name).entries] == ["new"]
+
+
 def test_a_lock_that_stays_held_is_an_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Busy, and nothing is written."""
     monkeypatch.setattr(file_module, "LOCK_SECONDS", 0.0)
@@ -589,6 +655,7 @@ def test_the_tools_are_plain_functions(path: Path) -> None:
         found = get(compartment="run", query="nothing")
         assert found["there_are"] == {"categories": [], "tags": ["a"]}
         assert save(compartment="run", content="x", priority=11)["error"] == "InvalidInput"
+        assert save(compartment="run", content="x", id="0")["error"] == "NotFound"
         assert "must be a list" in save(compartment="run", content="x", tags=3)["message"]
         (warning,) = save(compartment="run", content="password: horse-battery-7")["warnings"]
         assert "seems to hold a password" in warning
