@@ -245,6 +245,51 @@ def test_forgotten_text_is_in_no_byte(tmp_path: Path) -> None:
     assert {memory.id for memory in store.iterate()} == set(kept) and store.history() == []
     with pytest.raises(errors.NotFound):
         store.forget("project:23")
+    for path in backup.list_backups(database):
+        path.unlink()
+    store.store("qzxjv, and no backup")
+    for place in (database.path.parent, database.path.parent / paths.BACKUPS):
+        (place / "db-unfinished").write_bytes(b"qzxjv, as a kill left it")
+    store.forget("project:24")
+    for path in (tmp_path / "shop" / ".memory").rglob("*"):
+        assert not path.is_file() or b"qzxjv" not in path.read_bytes(), path
+    store.close()
+
+
+def test_text_and_vectors_are_written_together(tmp_path: Path) -> None:
+    """What cannot have its vectors is not stored, changed or merged either."""
+    store = project_store(tmp_path)
+    store.store("tea")
+    store.close()
+    with closing(sqlite3.connect(store.databases["project"].path)) as sql:
+        sql.execute(
+            "CREATE TRIGGER refuse BEFORE INSERT ON vectors BEGIN SELECT RAISE(ABORT, 'no'); END"
+        )
+    with pytest.raises(errors.SemanticError):
+        store.store("coffee")
+    with pytest.raises(errors.SemanticError):
+        store.update("project:1", content="milk")
+    assert [memory.content for memory in store.iterate()] == ["tea"]
+    assert store.search("tea").hits[0].parts["cosine"] and store.history() == []
+    store.close()
+
+
+def test_a_database_is_opened_with_care(tmp_path: Path) -> None:
+    """What it holds runs nothing, and no temporary file gets a text."""
+    store = project_store(tmp_path)
+    store.store("tea")
+    database = store.databases["project"]
+    assert database.fetch("PRAGMA temp_store") == [(2,)]  # memory
+    assert database.fetch("PRAGMA trusted_schema") == [(0,)]
+    database.fetch("PRAGMA writable_schema = ON")
+    with pytest.raises(errors.SemanticError, match="may not be modified"):
+        database.fetch("DELETE FROM sqlite_schema")
+    with closing(sqlite3.connect(database.path)) as sql:
+        sql.execute("DROP TRIGGER memory_changed")
+        sql.execute("UPDATE memories SET content = hex(zeroblob(9000000))")
+        sql.commit()
+    with pytest.raises(errors.CorruptDatabase):  # a value that is larger than any memory
+        store.get("project:1")
     store.close()
 
 

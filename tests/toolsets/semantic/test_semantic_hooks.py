@@ -89,6 +89,35 @@ def test_hooks_are_installed_and_answer(shop: Path) -> None:
     assert "Prices are in cents" in output["additionalContext"]
 
 
+def test_hooks_load_no_model_and_fail_silently(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host sees neither an exit code nor an output; its log has one line."""
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(shop.parent))
+    add(shop, f"Error: {ERROR}")
+    script = f"""
+import sys
+from aiaml_server.toolset import HookInput
+from aiaml_server.toolsets.semantic import hooks
+given = HookInput("prompt", {str(shop)!r}, prompt={ERROR!r})
+assert hooks.session_start(given) and hooks.prompt(given)
+print([each for each in ("fastembed", "onnxruntime", "numpy") if each in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert done.stdout.strip() == b"[]"
+    (shop.parent / ".memory" / "config.json").write_text('{"x": 1}', encoding="utf-8")
+    words = ["--event", "session_start", "--toolset", "semantic"]
+    given = {"hook_event_name": "SessionStart", "cwd": str(shop)}
+    done = subprocess.run(
+        [sys.executable, "-c", PATIENT, *words],
+        input=json.dumps(given).encode(),
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, b"")
+    (line,) = done.stderr.splitlines()
+    assert b"x is unknown" in line
+
+
 def test_requests_are_outside_of_the_fence(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the agent shall do is no data; what the message says is."""
     for name in ("HOME", "USERPROFILE"):
@@ -208,6 +237,8 @@ def test_session_leaves_its_decisions(shop: Path) -> None:
     assert [memory.content for memory in memories] == [
         f"We decided to use tool{number}." for number in (6, 5, 4, 3, 2)
     ]
+    hooks.session_end(event("session_end", shop.parent, transcript_path=path))
+    assert len(stored(shop)) == 5 and stored(shop.parent) == []  # not without a project
     for memory in memories:
         assert (memory.priority, memory.source) == ("LOW", "session_end")
         assert memory.tags == ("unreviewed", "session")

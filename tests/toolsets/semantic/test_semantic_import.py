@@ -101,6 +101,8 @@ def test_scan_finds_common_memory_files(store: MemoryStore) -> None:
         write(store, name, "text")
     for name in ("README.md", ".git/NOTES.md", "node_modules/x/NOTES.md", "docs/memory.txt"):
         write(store, name, "text")
+    if os.name == "posix":
+        (store.project / "docs" / "NOTES.md").symlink_to(store.project / "README.md")
     found = {path.relative_to(store.project).as_posix() for path in scan_project(store.project)}
     assert found == {"MEMORY.md", "docs/adr-1.md", ".claude/rules.md", "notes.MD", "CLAUDE.md"}
 
@@ -144,6 +146,12 @@ def test_agents_read_the_project_only(store: MemoryStore, name: str) -> None:
         (store.project / "link.md").symlink_to(store.project.parent / "secret.md")
     with pytest.raises(errors.InvalidInput, match="file_paths"):
         preview_import(store, [name])
+    if name == "link.md":
+        write(store, "notes/a.md", "- mine")
+        (store.project / "notes" / "b.md").symlink_to(store.project.parent / "secret.md")
+        preview = preview_import(store, ["notes"])
+        assert [each.memory.content for each in preview.candidates] == ["mine"]
+        assert preview.skipped == [("notes/b.md", "it is a link, or is reached through one")]
     bare = MemoryStore(store.home)
     with pytest.raises(errors.InvalidProject):
         preview_import(bare)

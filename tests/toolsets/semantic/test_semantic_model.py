@@ -99,10 +99,13 @@ def test_prefixes(name: str, question: str, document: str) -> None:
 @needs_fastembed
 @pytest.mark.network
 def test_model_in_a_folder_is_loaded_without_a_socket(tmp_path: Path) -> None:
-    """Nothing is imported before it is asked for, and the process ends while it is loading."""
+    """Nothing is imported before it is asked for, nothing is reported, no token is sent.
+
+    A process that ends meanwhile waits until it is loaded, because onnxruntime would abort it.
+    """
     folder = str(model_folder())
     script = f"""
-import socket, sys
+import atexit, os, socket, sys
 def refuse(*_): raise AssertionError("a socket was opened")
 socket.socket.connect = refuse
 from pathlib import Path
@@ -111,13 +114,16 @@ from aiaml_server.toolsets.semantic.embedding import ModelLoader
 loader = ModelLoader(Embedding(model={NAME!r}, path={folder!r}), Path({str(tmp_path)!r}))
 assert loader.state().status == "loading"
 assert not {{"fastembed", "onnxruntime", "huggingface_hub"}} & set(sys.modules)
+atexit.register(lambda: print(loader.state().status))
 assert loader.ready() is None
 if sys.argv[1:] == ["wait"]:
     model = loader.ready(120)
     assert loader.state().status == "ready" and len(model.embed(["tea"])[0]) == 384
     print(model.name, len(model.version))
+    print(*(os.environ[f"HF_HUB_DISABLE_{{name}}"] for name in ("TELEMETRY", "IMPLICIT_TOKEN")))
+    print(os.environ["ORT_DISABLE_TELEMETRY"])
 """
-    for words, printed in (["wait"], f"{NAME} 16\n"), ([], ""):
+    for words, printed in (["wait"], f"{NAME} 16\n1 1\n1\nready\n"), ([], "ready\n"):
         done = subprocess.run(
             [sys.executable, "-c", script, *words],
             capture_output=True,

@@ -113,6 +113,8 @@ def test_any_text_is_a_question(store: MemoryStore, question: str) -> None:
     """Nothing in it is taken for the syntax of FTS5."""
     store.store("tea")
     assert found(store, question) == []
+    long = " ".join(f"word {number}" for number in range(99))
+    assert text.build_fts_query(long).count(" OR ") == text.MAX_QUERY_TERMS - 1
 
 
 @pytest.mark.parametrize("question", ["", "  ", "x" * 10_001])

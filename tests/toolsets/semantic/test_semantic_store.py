@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -66,6 +67,7 @@ def test_memory_is_stored_with_all_fields(store: MemoryStore) -> None:
     "wrong",
     [{"content": " \u200b"}, {"content": "x" * 60_000}, {"content": "a\0b"}, {"priority": "urgent"},
      {"source": "me"}, {"scope": "team"}, {"tags": ["a\nb"]}, {"category": ""},
+     {"tags": ["x" * 101]}, {"category": "x" * 101},
      {"tags": [str(each) for each in range(40)]}],
 )  # fmt: skip
 def test_invalid_field_is_named_and_nothing_stored(
@@ -437,14 +439,22 @@ def test_model_that_fails_loses_nothing(tmp_path: Path) -> None:
         def embed(self, texts: Sequence[str], *, is_query: bool = False) -> list[list[float]]:  # noqa: ARG002
             return [[0.0] * WIDTH for _ in texts]
 
+    class Endless(Toy):
+        def embed(self, texts: Sequence[str], *, is_query: bool = False) -> list[list[float]]:  # noqa: ARG002
+            return [[math.inf, *[1.0] * (WIDTH - 1)] for _ in texts]
+
+    class Short(Toy):
+        def embed(self, texts: Sequence[str], *, is_query: bool = False) -> list[list[float]]:  # noqa: ARG002
+            return [[1.0] * (WIDTH - 1) for _ in texts]
+
     store = MemoryStore(tmp_path / ".memory", None, Ready(Broken()), SMALL)
-    for broken in (Broken(), Zero()):
+    for broken in (Broken(), Zero(), Endless(), Short()):
         store.worker.model = Ready(broken)
         stored = store.store(f"tea {type(broken).__name__}")
         assert stored.memory.embedding_model is None and "words only" in stored.warnings[0]
-    assert len(found(store, "tea")) == 2 and len(store.outdated()) == 2
+    assert len(found(store, "tea")) == 4 and len(store.outdated()) == 4
     store.worker.model = Ready(Toy())
-    assert store.migrate_embeddings(1) == (1, 1)
+    assert store.migrate_embeddings(3) == (3, 1)
     assert store.migrate_embeddings(10) == (1, 0)
     store.close()
 

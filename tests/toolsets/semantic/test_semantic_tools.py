@@ -29,6 +29,7 @@ from client import SERVER
 from client import Client as RawClient
 from semantic_model import NAME, model_folder
 from toolset_contract import Call, Contract
+from waiting import wait_until
 
 HEAVY = ("apsw", "numpy", "fastembed", "onnxruntime", "sqlite_vec", "tokenizers", "huggingface_hub")
 
@@ -226,6 +227,8 @@ async def test_wrong_arguments_name_the_field(built: Toolset) -> None:
             ("search_memory", {"query": "x", "filters": {"colour": "red"}}, "filters"),
             ("list_memories", {"sort_by": "size"}, "sort_by"),
             ("list_memories", {"ids": ["seven"]}, "ids"),
+            ("list_memories", {"ids": ["project:1"] * 1001}, "ids"),
+            ("list_memories", {"filters": {"tags": ["x"] * 1001}}, "filters"),
             ("deduplicate_memories", {"similarity_threshold": 2}, "similarity_threshold"),
             ("import_markdown_memories", {"file_paths": ["/etc/passwd"]}, "file_paths"),
             ("update_memory", {"memory_id": "project:1"}, "updated_content"),
@@ -239,6 +242,16 @@ async def test_wrong_arguments_name_the_field(built: Toolset) -> None:
             assert result.is_error and field in json.loads(block.text)["message"], block.text
         taken = await client.call_tool("search_memory", {"query": "x", "limit": "3"})
         assert not taken.is_error
+
+
+def test_a_server_backs_up_after_its_start(
+    built: Toolset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each database, once a day."""
+    call(built, "store_memory", content="tea")
+    monkeypatch.setattr("aiaml_server.toolsets.semantic.tools.START_SECONDS", 0.0)
+    with built.lifespan(lambda _uri: None):
+        wait_until(lambda: list((tmp_path / "shop/.memory/backups").glob("db-20*")))
 
 
 def test_nothing_heavy_is_imported_before_the_first_call() -> None:
