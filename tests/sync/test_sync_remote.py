@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -151,8 +150,7 @@ def test_password_stands_in_no_argument_and_no_message(
     monkeypatch.setattr(Git, "run", record)
     with git_server(Terms(tmp_path, login="ada:s%sesame")) as address:
         with_login = address.replace("://", "://ada:s%25sesame@") + "/remote"
-        with suppress(GitFailed):
-            try_remote(Settings(tmp_path / "base", remote=with_login))
+        assert not try_remote(Settings(tmp_path / "base", remote=with_login))
         assert setup_remote(tmp_path / "base", with_login) == 0
         machine = Machine(tmp_path / "base")
         machine.remember("one")

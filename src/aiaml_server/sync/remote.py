@@ -56,16 +56,7 @@ class Remote:
         stored, *login = _stored_remote(repository)
         if not password and stored == self.address:
             user, password = login
-        if password:
-            repository.git.variables |= {
-                "AIAML_GIT_USER": user,
-                "AIAML_GIT_PASSWORD": password,
-                "GIT_CONFIG_COUNT": "2",
-                "GIT_CONFIG_KEY_0": "credential.helper",
-                "GIT_CONFIG_VALUE_0": "",
-                "GIT_CONFIG_KEY_1": "credential.helper",
-                "GIT_CONFIG_VALUE_1": _CREDENTIAL_HELPER,
-            }
+        _log_in(repository.git, user, password)
         if _configured_address(repository) != self.address:
             repository.git.run("config", "remote.origin.url", self.address)
             repository.point(ORIGIN, "")
@@ -153,6 +144,20 @@ def split_login(address: str) -> tuple[str, str, str]:
     return f"{scheme}{kept_user}{rest}", unquote(user), unquote(password)
 
 
+def _log_in(git: Git, user: str, password: str) -> None:
+    """Let git use a password, if there is one, and nothing that stores it."""
+    if password:
+        git.variables |= {
+            "AIAML_GIT_USER": user,
+            "AIAML_GIT_PASSWORD": password,
+            "GIT_CONFIG_COUNT": "2",
+            "GIT_CONFIG_KEY_0": "credential.helper",
+            "GIT_CONFIG_VALUE_0": "",
+            "GIT_CONFIG_KEY_1": "credential.helper",
+            "GIT_CONFIG_VALUE_1": _CREDENTIAL_HELPER,
+        }
+
+
 def is_local(address: str) -> bool:
     """Return whether an address is a path on this computer."""
     return address.startswith("file:") or not re.match(r"\w[\w.+-]*://|[^/\\:]{2,}:", address)
@@ -197,7 +202,9 @@ def try_remote(settings: Settings) -> bool:
         with repository.locked():
             return bool(Remote(repository, address).list_branches())
     git = Git(settings.base.parent)
-    return bool(git.run("ls-remote", "--heads", split_login(address)[0], seconds=_TRY_SECONDS))
+    address, *login = split_login(address)
+    _log_in(git, *login)
+    return bool(git.run("ls-remote", "--heads", address, seconds=_TRY_SECONDS))
 
 
 def setup_remote(base: Path, address: str) -> int:
