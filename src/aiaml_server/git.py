@@ -31,7 +31,7 @@ _CONFIG = """
 -c core.hooksPath=/dev/null -c core.fsmonitor=false -c core.untrackedCache=false
 -c core.attributesFile=/dev/null -c core.autocrlf=false -c core.safecrlf=false
 -c core.fileMode=false -c core.precomposeUnicode=false -c core.quotePath=false
--c core.alternateRefsCommand=true -c core.pager=cat
+-c core.alternateRefsCommand=true
 -c commit.gpgSign=false -c push.gpgSign=false -c log.showSignature=false
 -c mailmap.file=/dev/null -c mailmap.blob= -c diff.orderFile=/dev/null
 -c submodule.recurse=false -c fetch.recurseSubmodules=false
