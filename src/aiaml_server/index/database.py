@@ -46,7 +46,9 @@ PRAGMA user_version = 1
 _LABEL = "\t"  # what a label begins with, and no term
 IN = "IN (SELECT value FROM json_each(?))"
 BEGINS = "term BETWEEN ?1 AND ?1 || char(0x10ffff)"
-
+_TERMS_SINCE = """
+SELECT coalesce(group_concat(term || char(10), ''), '') FROM terms WHERE added > ?
+"""
 _ADD_POSTINGS = """
 INSERT INTO postings VALUES (?, ?, ?)
 ON CONFLICT DO UPDATE SET files = CAST(files || excluded.files AS BLOB)
@@ -69,8 +71,8 @@ class Database(CacheDatabase):
         """Yield the terms that contain a text."""
         last = self._last_file()
         if last > self._read_to:
-            rows = self.rows("SELECT term FROM terms WHERE added > ?", [self._read_to])
-            self._terms += "".join(f"{term}\n" for (term,) in rows)
+            ((new,),) = self.rows(_TERMS_SINCE, [self._read_to])
+            self._terms += new
             self.term_count = self._terms.count("\n")
             self._read_to = last
         end = 0

@@ -53,8 +53,8 @@ class ChangeDetector:
         is_replaced = not changed and directory != self._seen
         if self._is_rescan_due() or (is_replaced and self._rescan_seconds is not None):
             self._rescanned = time.monotonic()
-            for name in self.known.keys() - changed:
-                if self._store.stamp(name) != self.known[name]:
+            for name, stamp in self.known.items():
+                if name not in changed and self._store.stamp(name) != stamp:
                     changed.add(name)
         if NEVER in self.known.values():
             changed.update(name for name, stamp in self.known.items() if stamp == NEVER)
