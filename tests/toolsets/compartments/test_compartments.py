@@ -342,6 +342,7 @@ def test_a_file_that_is_not_ours_is_left_alone(data: bytes, path: Path) -> None:
     assert list(path.parent.glob("memory.json*")) == [path]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows gives another reason")
 def test_what_is_no_file_is_named_with_a_remedy(tmp_path: Path) -> None:
     """Such as a directory, and the root, which has no name."""
     for place in (tmp_path, Path("/")):
