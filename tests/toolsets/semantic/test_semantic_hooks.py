@@ -261,7 +261,8 @@ def test_hook_stores_no_secret(shop: Path) -> None:
         assert hooks.prompt(given) == []
     said = f"We decided to use {TOKEN}."
     assert hooks.prompt(event("prompt", shop, prompt=said)) == []
-    path = transcript(shop.parent, ("assistant", f"{said} We chose to\u2028rest."))
+    colored = f"We decided to use {TOKEN[:20]}\x1b[0m{TOKEN[20:]}."
+    path = transcript(shop.parent, ("assistant", f"{said} {colored} We chose to\u2028rest."))
     hooks.session_end(event("session_end", shop, transcript_path=path))
     assert stored(shop) == ["We chose to rest."]
 

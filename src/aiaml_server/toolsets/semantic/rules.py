@@ -124,7 +124,8 @@ def find_decision(text: str) -> str | None:
 
 def find_decisions(text: str) -> list[str]:
     """Return the sentences in which somebody decides something, without repetitions."""
-    return list(dict.fromkeys(filter(_is_decision, _sentences(text[-MAX_TEXT:]))))
+    plain = _TERMINAL_ESCAPE.sub("", text[-MAX_TEXT:])
+    return list(dict.fromkeys(filter(_is_decision, _sentences(plain))))
 
 
 def _is_decision(sentence: str) -> bool:
@@ -213,10 +214,9 @@ def find_error(text: str) -> str | None:
     Of a Python traceback it is the last line, of other output the first line that names an error.
     An exit code is not enough.
     """
-    text = text[-MAX_TEXT:]
     lines = [
         _LINE_PREFIX.sub("", _TERMINAL_ESCAPE.sub("", line)).strip()[:MAX_SENTENCE]
-        for line in text.splitlines()
+        for line in text[-MAX_TEXT:].splitlines()
     ]
     tracebacks = [n for n, line in enumerate(lines) if line.startswith("Traceback (most recent")]
     if tracebacks:
@@ -229,9 +229,9 @@ def find_error(text: str) -> str | None:
 
 def is_error_line(line: str) -> bool:
     """Return whether a line is an error message."""
-    words = re.split(r"[\s:.!]+", line.lower().strip(" :.!"))
     is_status = all(
-        word in _EXIT_STATUS_WORDS or (word.isdecimal() and len(word) <= 3) for word in words
+        word in _EXIT_STATUS_WORDS or (word.isdecimal() and len(word) <= 3)
+        for word in re.split(r"[\s:.!]+", line.lower().strip(" :.!"))
     )
     if is_status or line.endswith("?") or _NO_ERROR.search(line):
         return False
@@ -281,5 +281,6 @@ _WORKS_NOT = re.compile(
 def is_confirmation(text: str) -> bool:
     """Return whether the first sentence says that what was broken works now."""
     first = _SENTENCE_END.split(text.strip()[:MAX_SENTENCE])[0].strip()
-    is_question = first.endswith("?")
-    return bool(_WORKS.search(first)) and not is_question and not _WORKS_NOT.search(first)
+    if first.endswith("?") or _WORKS_NOT.search(first):
+        return False
+    return bool(_WORKS.search(first))
