@@ -71,16 +71,17 @@ def test_database_of_the_specification_is_taken_over(tmp_path: Path) -> None:
     with closing(sqlite3.connect(home / "db")) as sql:
         sql.executescript(SPECIFIED)
         for number in range(3):
-            values = (f"tea {number}", str(number), '["drink"]', "other")
+            created = "2023-05-08 12:00:00"
+            values = (f"tea {number}", str(number), '["drink"]', created, "other")
             sql.execute(
-                "INSERT INTO memories (content, content_hash, tags, embedding_model)"
-                " VALUES (?, ?, ?, ?)",
+                "INSERT INTO memories (content, content_hash, tags, created_at, embedding_model)"
+                " VALUES (?, ?, ?, ?, ?)",
                 values,
             )
         sql.commit()
     store = MemoryStore(home, None, Ready(Toy()), SMALL)
     assert store.search("tea", filters=Filters(tags=["drink"])).hits[0].memory.tags == ("drink",)
-    assert len(store.search("tea").hits) == 3
+    assert len(store.search("tea").hits) == len(store.search("May 2023").hits) == 3
     assert store.migrate_embeddings(10)[1] == 0
     assert not store.store("TEA 1").created
     store.close()

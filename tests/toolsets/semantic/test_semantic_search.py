@@ -106,6 +106,22 @@ def test_words_are_found_without_a_model(store: MemoryStore) -> None:
         assert found(store, question)[:1] == [TEXTS[name]], question
 
 
+def test_day_of_a_memory_is_found_by_words(store: MemoryStore) -> None:
+    """A question may name the day, month or year in which it was stored, on this machine."""
+    for day, content in (
+        ("2023-03-08", "milk"), ("2023-05-08", "lemon"), ("2023-05-21", "honey"),
+        ("2024-05-03", "mint"),
+    ):  # fmt: skip
+        created = iso_to_sql(f"{day}T12:00:00Z")
+        (name,) = store.store_many([NewMemory(content, created_at=created)])
+        store.update(name, content=f"tea with {content}")
+    for memory in store.iterate():
+        shown = datetime.fromisoformat(memory.date)
+        assert found(store, f"which tea on {shown.day} {shown:%B %Y}?")[0] == memory.content
+    assert sorted(found(store, "in May 2023")[:2]) == ["tea with honey", "tea with lemon"]
+    assert found(store, "what happened in 2024?") == ["tea with mint"]
+
+
 @pytest.mark.parametrize(
     "question", ['"a" OR NOT', "NEAR(a b)", "*", "a:b", "content:x", "who am I", "-", "(", "\u200b"]
 )

@@ -380,7 +380,7 @@ def export(target: str) -> None:
       aiaml semantic export memories.jsonl
     """
     with opened() as store:
-        if warnings := store.list_memories(Filters(), limit=1).warnings:
+        if warnings := store.list_memories(limit=1).warnings:
             raise Exit(f"nothing was written: {warnings[0]}", EXIT_FAILED)
         memories = store.iterate()
         lines = [importing.to_json_line(each, store.unknown_keys(each)) for each in memories]

@@ -32,6 +32,7 @@ from aiaml_server.toolsets.semantic.errors import (
 )
 from aiaml_server.toolsets.semantic.models import (
     NewMemory,
+    local_time,
     normalize_tag,
     normalized_hash,
     sha256_hex,
@@ -329,12 +330,13 @@ class Database:
         """Create the tables; one of the specification's own is extended, with its memories."""
         sql.execute("DROP TABLE IF EXISTS vec_memories")
         sql.execute(_SPECIFIED + _ADDED).fetchall()
-        held = sql.execute("SELECT id, content, tags FROM memories").fetchall()
-        for memory_id, content, tags in held:
+        held = sql.execute("SELECT id, content, tags, created_at FROM memories").fetchall()
+        for memory_id, content, tags, created_at in held:
+            row = {"content": content, "tags": tags, "created_at": created_at}
             sql.execute(
-                "UPDATE memories SET normalized_hash = ?, search_terms = ?, embedding_model = ''"
-                " WHERE id = ?",
-                (normalized_hash(content), text.search_terms(f"{content}\n{tags}"), memory_id),
+                "UPDATE memories SET normalized_hash = :normalized_hash, embedding_model = '',"
+                " search_terms = :search_terms WHERE id = :id",
+                {"id": memory_id, **_derived(row)},
             )
         sql.execute("INSERT INTO words(words) VALUES ('rebuild')")
         for event, statements in _TRIGGERS.items():
@@ -379,12 +381,10 @@ class Database:
 
     # --- vectors ----------------------------------------------------------------------------------
 
-    def has_vectors(self, model: EmbeddingModel | None) -> bool:
+    def has_vectors(self, model: EmbeddingModel) -> bool:
         """Return whether there is a table for vectors of a model."""
-        if model is None:
-            return False
-        rows = self.fetch("SELECT sql FROM sqlite_schema WHERE name = 'vec_memories'")
-        return bool(rows) and f"FLOAT[{model.dimension}]" in rows[0][0]
+        query = "SELECT 1 FROM sqlite_schema WHERE name = 'vec_memories' AND instr(sql, ?)"
+        return bool(self.fetch(query, (f"FLOAT[{model.dimension}]",)))
 
     def lost_vectors(self) -> list[int]:
         """Return the memories whose vectors are missing or damaged; all if none can be read."""
@@ -452,12 +452,14 @@ def new_row(memory: NewMemory, project_id: str | None) -> dict[str, Any]:
 
 
 def _derived(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns that follow from a memory's text and tags."""
+    """Return the columns that follow from a memory's text, its tags and its day."""
     content = row["content"]
+    terms = text.search_terms(f"{content}\n{row['tags'] or ''}")
+    day = local_time(f"{row['created_at']}Z")
     return {
         "content_hash": sha256_hex(content),
         "normalized_hash": normalized_hash(content),
-        "search_terms": text.search_terms(f"{content}\n{row['tags'] or ''}"),
+        "search_terms": f"{terms} {day.day} {day:%B %Y}",
     }
 
 

@@ -65,12 +65,11 @@ def record_change(database: Database, act: str, before: Sequence[Mapping[str, An
 
 def list_changes(database: Database) -> list[Change]:
     """Return a database's changes of the last 30 days, newest first."""
-    oldest = to_sql_timestamp(now_micros() - _MICROSECONDS)
     query = "SELECT id, at, act, memory_id, before FROM changes WHERE at >= ? ORDER BY id DESC"
     scope = database.scope
     return [
         Change(f"{scope}#{number}", to_iso(at), act, f"{scope}:{memory_id}", json.loads(before))
-        for number, at, act, memory_id, before in database.fetch(query, (oldest,))
+        for number, at, act, memory_id, before in database.fetch(query, (_oldest(),))
     ]
 
 
@@ -115,5 +114,9 @@ def _delete(change: Change, database: Database) -> None:
 
 
 def _delete_old(database: Database) -> None:
-    oldest = to_sql_timestamp(now_micros() - _MICROSECONDS)
-    database.fetch("DELETE FROM changes WHERE at < ?", (oldest,))
+    database.fetch("DELETE FROM changes WHERE at < ?", (_oldest(),))
+
+
+def _oldest() -> str:
+    """Return the time from which on changes are kept."""
+    return to_sql_timestamp(now_micros() - _MICROSECONDS)

@@ -8,10 +8,12 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from datetime import datetime
 from itertools import chain
 from typing import Any, NamedTuple
 
 from aiaml_server.timestamps import (
+    EPOCH,
     format_timestamp,
     now_micros,
     parse_timestamp,
@@ -109,8 +111,7 @@ class Memory:
     @property
     def date(self) -> str:
         """The day on which it was created, in this machine's time zone, as filters read dates."""
-        local = to_local(parse_timestamp(self.created_at) or 0)
-        return local.date().isoformat() if local else self.created_at[:10]
+        return local_time(self.created_at).date().isoformat()
 
 
 COLUMNS = ", ".join(f"memories.{each.name}" for each in fields(Memory))
@@ -181,6 +182,15 @@ def iso_to_sql(text: str) -> str | None:
     """Return the time of an ISO 8601 text as the databases hold it; None if it is not a time."""
     micros = parse_timestamp(text)
     return None if micros is None or to_utc(micros) is None else to_sql_timestamp(micros)
+
+
+def local_time(created_at: str) -> datetime:
+    """Return a time in this machine's time zone; in UTC if the system's calendar has no such time.
+
+    What cannot be read is 1970.
+    """
+    micros = parse_timestamp(created_at) or 0
+    return to_local(micros) or to_utc(micros) or EPOCH
 
 
 def to_iso(value: str | None) -> str | None:

@@ -161,7 +161,7 @@ class MemoryReader:
         filters = filters or Filters()
         filters.where()
         embedded = self.worker.embed([query], is_query=True)
-        warnings = [*embedded.warnings]
+        warnings = embedded.warnings
         parts = self._query_each(
             filters, warnings, lambda each: self._find(each, query, filters, embedded)
         )

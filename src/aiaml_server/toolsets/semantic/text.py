@@ -57,8 +57,8 @@ def chunk_text(content: str) -> list[str]:
     return textwrap.wrap(content, CHUNK_CHARACTERS)
 
 
-def search_terms(text: str) -> str | None:
-    """Return the extra terms under which a text is indexed; None if there are none."""
+def search_terms(text: str) -> str:
+    """Return the extra terms under which a text is indexed."""
     terms: list[str] = []
     words = set(_runs(text.lower()))
     for run in _runs(normalize("NFKC", text)):
@@ -67,7 +67,7 @@ def search_terms(text: str) -> str | None:
         else:
             terms += [form for form in _forms(run) if form not in words]
     terms += _symbols(text)
-    return " ".join(terms) or None
+    return " ".join(terms)
 
 
 def build_fts_query(query: str) -> str:
