@@ -205,16 +205,13 @@ class MemoryBank(Store):
             FileChanged: a file does not hold its text; it and those after it are as they were.
             StoreError: the disk refused; likewise.
         """
-        from aiaml_server.index import delete_index  # noqa: PLC0415 (as `index`)
         from aiaml_server.sync.replica import confirm_deletions  # noqa: PLC0415 (loads slowly)
 
         held_back = self.commit()
         for name, before in texts.items():
             self.replace(name, before, None)
             confirm_deletions(self.base, [name])
-        self.index.think([])  # it holds what it has read, until it looks again
-        with suppress(OSError):
-            delete_index(self.base, others=True)
+        self.index.forget()
         return None if held_back is None else set(texts) - set(held_back)
 
     def erase(self, names: Iterable[str]) -> None:

@@ -69,7 +69,7 @@ def fold(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold()
 
 
-def names(memory: Memory) -> dict[tuple[str, str], str]:
+def labels_of(memory: Memory) -> dict[tuple[str, str], str]:
     """Return the agent, the user and the topics of a memory, by field and the name as folded.
 
     Of topics that `fold` makes equal, it has the first.
@@ -158,14 +158,14 @@ class Filter(NamedTuple):
         return self != Filter()
 
     @property
-    def names(self) -> set[tuple[str, str]]:
-        """The agent, user and topics that a memory must have, as the keys of `names`."""
+    def labels(self) -> set[tuple[str, str]]:
+        """The agent, user and topics that a memory must have, as the keys of `labels_of`."""
         topics = [("topic", topic) for topic in self.topics]
         return {each for each in [("agent", self.agent), ("user", self.user), *topics] if each[1]}
 
     def matches(self, memory: Memory) -> bool:
         """Return whether a memory matches."""
-        if (wanted := self.names) and not wanted <= names(memory).keys():
+        if (wanted := self.labels) and not wanted <= labels_of(memory).keys():
             return False
         return (self.since is None and self.before is None) or self._in_time(memory)
 

@@ -16,9 +16,6 @@ from aiaml_server.index.database import IN, Database, listed
 from aiaml_server.index.listing import Stamps, best_hits, keep_matching
 from aiaml_server.index.terms import IN_TOPICS, TERM
 
-_FEWEST_TERMS = 100
-_PART_OF_TERMS = 5  # looking up more than a fifth takes longer than counting in all texts
-
 Scores = dict[int, int]  # the score of each file that has any, by its id in the index
 
 
@@ -33,9 +30,9 @@ def find(
     totals: Scores = {}
     for keyword in keywords:
         forms = (keyword, *other_forms(keyword))
-        tried = (scores_of(database, form) for form in forms)
-        scores[keyword] = next(filter(None, tried), {})
-        for file, points in scores[keyword].items():
+        found = next(filter(None, (scores_of(database, form) for form in forms)), {})
+        scores[keyword] = found
+        for file, points in found.items():
             totals[file] = totals.get(file, 0) + points
     files = keep_matching(database, set(totals), wanted)
     return best_hits(database, {file: totals[file] for file in files}, scores, part)
@@ -55,12 +52,13 @@ def scores_of(database: Database, keyword: str, *, composed: bool = False) -> Sc
     to_read: set[int] = set()
     part = max(TERM.findall(keyword), key=len, default="")
     terms = list(database.terms_with(part)) if part else []
-    can_look_up = part and len(terms) < _FEWEST_TERMS + database.term_count // _PART_OF_TERMS
+    # Looking up more than a fifth of the terms takes longer than counting in all texts.
+    can_look_up = part and len(terms) < 100 + database.term_count // 5
     for term, files in database.postings(f"term {IN}", listed(terms)) if can_look_up else ():
         if part != keyword:
             to_read.update(files)
             continue
-        weight = 2 if term.endswith(IN_TOPICS) else 1
+        weight = 1 + term.endswith(IN_TOPICS)
         points = term.count(keyword) * weight + (term.rstrip(IN_TOPICS) == keyword)
         for file, times in Counter(files).items():
             scores[file] = scores.get(file, 0) + times * points
@@ -68,7 +66,8 @@ def scores_of(database: Database, keyword: str, *, composed: bool = False) -> Sc
         scores.pop(file, None)
     which = [listed(to_read | not_exact)] if can_look_up else []
     where = f"WHERE id {IN}" if which else ""
-    for file, *texts in database.rows(f"SELECT * FROM texts {where}", which):
+    statement = f"SELECT id, topics, content, user, agent FROM texts {where}"
+    for file, *texts in database.rows(statement, which):
         topics, *others = map(normalize, texts) if composed else texts
         if points := score(((2, topics), *((1, text) for text in others)), keyword):
             scores[file] = points

@@ -1,9 +1,11 @@
 """The SQLite file of an index: its tables, and how files are recorded in it.
 
 `postings` has the files that have a term, each as often as the term occurs in it, in a row for each
-bucket of files. So adding a file rewrites little, and removing it leaves none of its words, because
-`secure_delete` overwrites what is deleted. Agents, users and topics are recorded there too, as
-`label` writes them. `terms` has each term once, with the last file that was added with it.
+bucket of files, so that adding a file rewrites little. Agents, users and topics are recorded there
+too, as `label` writes them. `terms` has each term once.
+
+What is removed is overwritten (`secure_delete`), except where SQLite has moved it before. `VACUUM`
+removes that.
 
 Ids are never used twice, so what another process has added is what has a higher id.
 """
@@ -18,7 +20,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from aiaml_server.format.filters import names
+from aiaml_server.format.filters import labels_of
 from aiaml_server.format.scorer import fields
 from aiaml_server.index.terms import split_terms
 from aiaml_server.storage.cache import CacheDatabase
@@ -36,19 +38,17 @@ CREATE INDEX files_by_id ON files (memory_id);
 CREATE INDEX files_by_time ON files (instant DESC, name DESC);
 CREATE INDEX files_not_exact ON files (id) WHERE NOT is_exact;
 CREATE INDEX files_with_problem ON files (name, problem) WHERE problem != '';
-CREATE TABLE texts (id INTEGER PRIMARY KEY, topics, content, user, agent);
+CREATE TABLE texts (id INTEGER PRIMARY KEY, topics, content, user, agent, labels);
 CREATE TABLE directory (modified, changed, inode, size);
 INSERT INTO directory VALUES (0, 0, 0, 0);
-CREATE TABLE terms (term PRIMARY KEY, added INTEGER) WITHOUT ROWID;
+CREATE TABLE terms (term PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE postings (bucket, term, files, PRIMARY KEY (bucket, term)) WITHOUT ROWID;
 PRAGMA user_version = 1
 """
 _LABEL = "\t"  # what a label begins with, and no term
+SEPARATOR = "\x01"
 IN = "IN (SELECT value FROM json_each(?))"
-BEGINS = "term BETWEEN ?1 AND ?1 || char(0x10ffff)"
-_TERMS_SINCE = """
-SELECT coalesce(group_concat(term || char(10), ''), '') FROM terms WHERE added > ?
-"""
+BEGINS = "term >= ?1 AND term < ?1 || CAST(x'ff' AS TEXT)"  # no text has the byte 0xFF
 _ADD_POSTINGS = """
 INSERT INTO postings VALUES (?, ?, ?)
 ON CONFLICT DO UPDATE SET files = CAST(files || excluded.files AS BLOB)
@@ -64,15 +64,14 @@ class Database(CacheDatabase):
         """Open the file of an index; None for one in memory."""
         self._terms = "\n"  # all, each on a line, in which `str.find` looks for a part
         self.term_count = 0
-        self._read_to = 0  # the last file whose terms are in `_terms`
+        self._read_to = 0  # the last file when `_terms` was read
         super().__init__(path, _SCHEMA)
 
     def terms_with(self, part: str) -> Iterator[str]:
         """Yield the terms that contain a text."""
-        last = self._last_file()
-        if last > self._read_to:
-            ((new,),) = self.rows(_TERMS_SINCE, [self._read_to])
-            self._terms += new
+        if (last := self._last_file()) != self._read_to:
+            ((terms,),) = self.rows("SELECT group_concat(term, char(10)) FROM terms")
+            self._terms = f"\n{terms}\n"
             self.term_count = self._terms.count("\n")
             self._read_to = last
         end = 0
@@ -83,6 +82,8 @@ class Database(CacheDatabase):
 
     def postings(self, condition: str, value: str) -> Iterator[tuple[str, Iterable[int]]]:
         """Yield terms and labels with the ids of their files; a term once for each bucket.
+
+        An id is repeated as often as the term occurs.
 
         Args:
             condition: on `term`, in SQL, with one value.
@@ -111,43 +112,40 @@ class Database(CacheDatabase):
                 terms, is_exact = split_terms(*texts)
                 instant = parse_timestamp(memory.timestamp)
                 described = memory.id, memory.timestamp, instant, len(terms), is_exact
-                searched.append((number, *texts))
+                labels = [label(*key, name) for key, name in labels_of(memory).items()]
+                searched.append((number, *texts, listed(labels)))
                 bucket, place = divmod(number, _BUCKET)
-                terms += [label(field, name) for (field, _), name in names(memory).items()]
                 # A loop over the terms would take twice as long.
-                places = map(postings[bucket].__getitem__, terms)
+                places = map(postings[bucket].__getitem__, terms + labels)
                 deque(map(list.append, places, repeat(place)), maxlen=0)
             rows.append((number, file.name, *file.stamp, file.problem, *described))
         self.insert(f"INSERT INTO files VALUES (?{', ?' * 11})", rows)
-        self.insert("INSERT INTO texts VALUES (?, ?, ?, ?, ?)", searched)
+        self.insert("INSERT INTO texts VALUES (?, ?, ?, ?, ?, ?)", searched)
         for bucket, files_of in postings.items():
             terms = sorted(files_of)
-            words = [(term, rows[-1][0]) for term in terms if not term.startswith(_LABEL)]
-            self.insert("INSERT OR IGNORE INTO terms VALUES (?, ?)", words)
+            words = [(term,) for term in terms if not term.startswith(_LABEL)]
+            self.insert("INSERT OR IGNORE INTO terms VALUES (?)", words)
             lists = [(bucket, term, array(_PLACE, files_of[term]).tobytes()) for term in terms]
             self.insert(_ADD_POSTINGS, lists)
 
     def remove(self, names: Collection[str]) -> None:
         """Remove what is recorded of files, and the words that no other file has."""
-        wanted = f"IN (SELECT id FROM files WHERE name {IN})"
-        texts = self.rows(f"SELECT * FROM texts WHERE id {wanted}", [listed(names)])
-        removed = {file: split_terms(*parts)[0] for file, *parts in texts}
+        chosen = f"IN (SELECT id FROM files WHERE name {IN})"
+        texts = self.rows(f"SELECT * FROM texts WHERE id {chosen}", [listed(names)])
+        removed = {
+            file: [*split_terms(*parts)[0], *json.loads(labels)] for file, *parts, labels in texts
+        }
         for table in ("texts", "files"):
-            self.rows(f"DELETE FROM {table} WHERE id {wanted}", [listed(names)])
+            self.rows(f"DELETE FROM {table} WHERE id {chosen}", [listed(names)])
+        terms = set().union(*removed.values())
         buckets = listed({file // _BUCKET for file in removed})
-        labels = f"SELECT term FROM postings WHERE bucket {IN} AND term < char(10)"
-        terms = {term for (term,) in self.rows(labels, [buckets])}.union(*removed.values())
-        where = f"WHERE bucket {IN} AND term {IN}"
-        rows = self.rows(f"SELECT * FROM postings {where}", [buckets, listed(terms)]).fetchall()
-        for bucket, term, files in rows:
+        statement = f"SELECT * FROM postings WHERE bucket {IN} AND term {IN}"
+        for bucket, term, files in self.rows(statement, [buckets, listed(terms)]).fetchall():
             first = bucket * _BUCKET
-            places = array(_PLACE, files)
-            left = [place for place in places if first + place not in removed]
-            if len(left) < len(places):
-                values = array(_PLACE, left).tobytes(), bucket, term
-                self.rows("UPDATE postings SET files = ? WHERE bucket = ? AND term = ?", values)
-        empty = f"DELETE FROM postings {where} AND files = x''"
-        self.rows(empty, [buckets, listed(terms)])
+            left = [place for place in array(_PLACE, files) if first + place not in removed]
+            change = "UPDATE postings SET files = ?" if left else "DELETE FROM postings"
+            values = [array(_PLACE, left).tobytes(), bucket, term]
+            self.rows(f"{change} WHERE bucket = ? AND term = ?", values if left else values[1:])
         left_terms = {term for term, _ in self.postings(f"term {IN}", listed(terms))}
         self.rows(f"DELETE FROM terms WHERE term {IN}", [listed(terms - left_terms)])
 
@@ -157,6 +155,11 @@ def listed(values: Iterable[object]) -> str:
     return json.dumps(list(values))
 
 
-def label(field: str, name: str) -> str:
-    """Return what stands among the terms for an agent, user or topic (`agent`)."""
-    return f"{_LABEL}{field}\t{name}"
+def label(*parts: str) -> str:
+    """Return what stands in `postings` for an agent, user or topic, or how it begins.
+
+    Args:
+        parts: which of the three (`agent`), the folded name, and the name; or the first of these.
+    """
+    clean = [part.replace("\0", "\ufffd").replace(SEPARATOR, "\ufffd") for part in parts]
+    return _LABEL + SEPARATOR.join([*clean, ""])

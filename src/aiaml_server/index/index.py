@@ -12,6 +12,7 @@ A damaged file is deleted and made anew. Where no file can be used, the index is
 from __future__ import annotations
 
 import logging
+import re
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable
@@ -171,6 +172,19 @@ class Index:
                 return f"the index does not answer {' '.join(keywords)!r} as the files do"
         return ""
 
+    def forget(self) -> None:
+        """Leave nothing of removed memories in any file; delete a file that cannot be written."""
+        self._rows("SELECT 1")
+        with self._lock, suppress(OSError):
+            delete_index(self._store.base, others=True)
+            try:
+                if self._opened:
+                    self._opened[0].rows("VACUUM")
+            except sqlite3.Error:
+                delete_index(self._store.base)
+            if self._in_memory:
+                delete_index(self._store.base)
+
     def close(self) -> None:
         """Stop what runs in the background, and close the file; another question opens it again."""
         self._closed.set()
@@ -210,7 +224,8 @@ class Index:
 
     def _recover(self, error: Exception) -> None:
         """Delete a damaged file; go on in memory if it is not damaged, or damaged once more."""
-        is_damaged = not isinstance(error, sqlite3.OperationalError) or "no such" in str(error)
+        is_lost = re.search("no such|readonly", str(error))  # as when it was deleted meanwhile
+        is_damaged = not isinstance(error, sqlite3.OperationalError) or is_lost
         self._close()
         self._in_memory = not is_damaged or bool(self.problem)
         self.problem = f"the index could not be used ({error})"

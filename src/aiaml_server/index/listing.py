@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Mapping
 from typing import Any, NamedTuple
 
-from aiaml_server.format.filters import EVERYTHING, Filter, fold
+from aiaml_server.format.filters import EVERYTHING, Filter
 from aiaml_server.format.scorer import Found, Hit
-from aiaml_server.index.database import BEGINS, IN, Database, label, listed
+from aiaml_server.index.database import BEGINS, IN, SEPARATOR, Database, label, listed
 from aiaml_server.storage.store import Stamp
 
 NEWEST_FIRST = "ORDER BY instant DESC, name DESC"
@@ -55,8 +55,8 @@ def select(
         ids: if given, only those of these ids.
         order: for example `NEWEST_FIRST`.
     """
-    for field, key in wanted.names:
-        found = [files for name, files in _labels(database, field) if fold(name) == key]
+    for field, key in wanted.labels:
+        found = [files for _, files in database.postings(BEGINS, label(field, key))]
         having = set().union(*found)
         ids = having if ids is None else having.intersection(ids)
     conditions = {
@@ -112,17 +112,12 @@ def labels(
     is_chosen = bool(wanted) or ids is not None
     chosen = {file for (file,) in select(database, "id", wanted, ids)} if is_chosen else set()
     spellings: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for name, files in _labels(database, field):
+    for found, files in database.postings(BEGINS, label(field)):
         if counted := chosen.intersection(files) if is_chosen else list(files):
-            spellings[fold(name)][name] += len(counted)
+            _, key, name, _ = found.split(SEPARATOR)
+            spellings[key][name] += len(counted)
     totals = [(each.most_common(1)[0][0], each.total()) for each in spellings.values()]
     return sorted(totals, key=lambda each: (-each[1], each[0]))
-
-
-def _labels(database: Database, field: str) -> Iterator[tuple[str, Iterable[int]]]:
-    start = label(field, "")
-    for found, files in database.postings(BEGINS, start):
-        yield found.removeprefix(start), files
 
 
 def count(database: Database, wanted: Filter, ids: Collection[int] | None) -> Counts:

@@ -120,10 +120,11 @@ def _find_word(database: Database, word: Word, count: int) -> WordMatch:
     is_unspaced = not word.text.isascii() and re.search(_UNSPACED, word.text)
     if is_unspaced or (not found and len(word.text) >= MIN_FRAGMENT):
         found.update(database.terms_with(word.text))
-    forms = frozenset(term.rstrip(IN_TOPICS) for term in found)
+    forms: set[str] = set()
     times: dict[int, int] = {}
     for term, files in database.postings(f"term {IN}", listed(found)):
+        forms.add(term.rstrip(IN_TOPICS))
         weight = TOPIC_WEIGHT if term.endswith(IN_TOPICS) else 1
         for file in files:
             times[file] = times.get(file, 0) + weight
-    return WordMatch(word.text, forms, rarity(count, len(times)), times)
+    return WordMatch(word.text, frozenset(forms), rarity(count, len(times)), times)
