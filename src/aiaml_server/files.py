@@ -216,6 +216,11 @@ def read_regular(path: str, limit: int) -> bytes:
         return file.readall()
 
 
+def is_text(name: str) -> bool:
+    """Return whether a file's name is UTF-8, as a program or a person on another system writes."""
+    return name.isascii() or name.encode("utf-8", "ignore").decode() == name
+
+
 def _check_regular(status: os.stat_result, limit: int) -> None:
     kind = _kind(status)
     if kind != "a file":

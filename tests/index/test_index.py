@@ -393,6 +393,40 @@ def test_lists_and_counts(base: Path, index: Index) -> None:
     assert [name for _, name in index.dated(Filter.of(topic=["Caf\xe9"]))] == ["e.md"]
 
 
+def test_odd_names_are_counted_and_filtered_until_they_are_removed(
+    base: Path, index: Index
+) -> None:
+    """Whatever a person or another program wrote into a field; no part of it stays."""
+    odd = ["\0secret", "secret\x01name", "\U0010ffffsecret", "a\tsecret", "sec\nret", "", "agent"]
+    for number, name in enumerate(odd):
+        path = write(base, "a.md", "soup", agent=name, user=name, topics=(name,) if name else ())
+        shown = name.replace("\0", "\ufffd").replace("\x01", "\ufffd")
+        for field in ("agent", "user", "topic"):
+            expected = [(shown, 1)] if name or field != "topic" else []
+            assert index.labels(field) == expected, (field, number)
+        found = index.counts(Filter.of(agent=name, user=name, topic=[name] if name else []))
+        assert found.matching == 1
+        assert found.agents == [(shown, 1)]
+        path.unlink()
+        assert index.counts(Filter()) == Counts(0, 0, 0, [], [], [], [])
+        assert b"secret" not in index_file(base).read_bytes()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there any bytes are a name")
+def test_a_file_whose_name_is_not_utf8_is_skipped(
+    base: Path, index: Index, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No database takes its name. It hides no other file and is named in the log."""
+    write(base, "a.md", "soup")
+    path = write(base, os.fsdecode(b"\xff.md"), "soup")
+    for _ in range(2):
+        assert found_names(index, "soup") == ["a.md"]
+        assert index.verify() == ""
+    assert "its name is not UTF-8" in caplog.text
+    path.rename(path.with_name("b.md"))
+    assert found_names(index, "soup") == ["b.md", "a.md"]
+
+
 def test_verify_names_a_difference(base: Path, index: Index) -> None:
     """Of an index that somebody has changed."""
     write(base, "a.md", "soup of the day")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import sqlite3
 import stat
 import threading
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -74,6 +76,36 @@ def test_what_is_forgotten_leaves_the_index_at_once(bank: MemoryBank) -> None:
     bank.forget({name: bank.text(name)})
     assert b"needle" not in index.read_bytes()
     assert not earlier.exists()
+
+
+def test_a_forgotten_memory_is_in_no_page_of_the_index(bank: MemoryBank) -> None:
+    """SQLite moves what it stores, and leaves copies."""
+    random = Random(2)
+    for _ in range(40):
+        for _ in range(3):
+            words = [f"q{random.randrange(16**9):09x}" for _ in range(random.choice([3, 30, 300]))]
+            bank.remember("claude", "marco", ["x"], " ".join(words))
+        name = random.choice([hit.file_name for hit in bank.think(["claude"])])
+        words = bank.read(name).content.split()
+        bank.forget({name: bank.text(name)})
+        data = index_file(bank.base).read_bytes()
+        assert [word for word in words if word.encode() in data] == []
+
+
+def test_an_index_that_cannot_be_written_is_deleted_when_something_is_forgotten(
+    bank: MemoryBank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the text would stay in it until somebody searches."""
+    monkeypatch.setattr("aiaml_server.storage.cache.LOCK_SECONDS", 0)
+    bank.remember("claude", "marco", ["x"], "needle")
+    (name,) = found(bank)
+    bank.close()
+    other = sqlite3.connect(index_file(bank.base), isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    bank.forget({name: bank.text(name)})
+    assert not index_file(bank.base).exists()
+    other.close()
+    assert found(bank) == []
 
 
 MALFORMED = {

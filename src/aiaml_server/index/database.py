@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections import defaultdict, deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -100,7 +100,7 @@ class Database(CacheDatabase):
 
     # --- recording --------------------------------------------------------------------------
 
-    def add(self, files: Sequence[ReadFile]) -> None:
+    def add(self, files: Iterable[ReadFile]) -> None:
         """Record files that are not recorded."""
         rows: list[Any] = []
         searched: list[Any] = []

@@ -38,9 +38,8 @@ RESCAN_SECONDS = 4.0  # so that an edit by hand is seen within five
 BACKGROUND_FILES = 5_000  # new ones, from which a server answers by a scan meanwhile
 
 _BATCH = 5_000  # files
-_BACKGROUND_BATCH = 500
+_BACKGROUND_BATCH = 1_000
 _PAUSE_SECONDS = 0.1  # between two batches in the background, in which a question has its turn
-_SAMPLES = 10  # questions that `verify` compares
 _FIRST = slice(MAX_HITS)
 _BY_ID = f"SELECT name FROM files WHERE memory_id {IN} {NEWEST_FIRST}"
 
@@ -166,7 +165,7 @@ class Index:
         memories = dict(self._store.scan())
         if different := memories.keys() ^ {name for _, name in self.dated()}:
             return f"the index and the files differ in {min(different)}"
-        for memory in list(memories.values())[:: len(memories) // _SAMPLES + 1]:
+        for memory in list(memories.values())[:: len(memories) // 10 + 1]:  # ten of them
             keywords = memory.content[:80].split()
             if self.think(keywords) != rank(memories.items(), keywords):
                 return f"the index does not answer {' '.join(keywords)!r} as the files do"
@@ -209,7 +208,8 @@ class Index:
             with self._lock:
                 while True:
                     try:
-                        return self._ask_current(ask, scan)
+                        answer = self._ask_current(ask, scan)
+                        break
                     except (StoreError, MemoryError):  # nothing is wrong with the index
                         raise
                     except Exception as error:
@@ -217,8 +217,10 @@ class Index:
                         if self._in_memory:
                             raise
                         if scan and "locked" in str(error):  # another process makes the index
-                            return scan()
+                            answer = scan
+                            break
                         self._recover(error)
+            return answer()  # without the lock, so that files are recorded during a scan
         finally:
             self._store.log_skipped()  # without the lock, so that nobody waits for the log
 
@@ -234,17 +236,21 @@ class Index:
             with suppress(OSError):
                 delete_index(self._store.base)
 
-    def _ask_current(self, ask: Callable[[Database], Result[T]], scan: Callable[[], T] | None) -> T:
+    def _ask_current(
+        self, ask: Callable[[Database], Result[T]], scan: Callable[[], T] | None
+    ) -> Callable[[], T]:
+        """Return what gives the answer: a scan, or the result of an index that is up to date."""
         directory = self._store.stamp()
         if directory is None:
-            return ask(Database(None))[0]
+            result, _ = ask(Database(None))
+            return lambda: result
         database, recorder = self._open()
         recorder.find_changes(directory)
         if scan and self._background and len(recorder.pending) > BACKGROUND_FILES:
             if not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._record, name="index", daemon=True)
                 self._thread.start()
-            return scan()
+            return scan
         checked: set[str] = set()
         while True:
             while not recorder.is_done:
@@ -253,7 +259,7 @@ class Index:
                 result, stamps = ask(database)
             changed = {name for name in stamps if self._store.stamp(name) != stamps[name]}
             if changed <= checked:
-                return result
+                return lambda: result
             checked |= changed
             recorder.pending.update(dict.fromkeys(changed))
 

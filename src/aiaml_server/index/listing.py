@@ -109,13 +109,14 @@ def labels(
     database: Database, field: str, wanted: Filter, ids: Collection[int] | None = None
 ) -> Names:
     """Return the agents, users or topics of the files that match, each as most often written."""
-    is_chosen = bool(wanted) or ids is not None
-    chosen = {file for (file,) in select(database, "id", wanted, ids)} if is_chosen else set()
+    choose: Any = list
+    if wanted or ids is not None:
+        choose = {file for (file,) in select(database, "id", wanted, ids)}.intersection
     spellings: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for found, files in database.postings(BEGINS, label(field)):
-        if counted := chosen.intersection(files) if is_chosen else list(files):
+        if chosen := choose(files):
             _, key, name, _ = found.split(SEPARATOR)
-            spellings[key][name] += len(counted)
+            spellings[key][name] += len(chosen)
     totals = [(each.most_common(1)[0][0], each.total()) for each in spellings.values()]
     return sorted(totals, key=lambda each: (-each[1], each[0]))
 

@@ -8,7 +8,7 @@ from aiaml_server.index.database import Database
 from aiaml_server.storage.changes import ChangeDetector
 from aiaml_server.storage.store import ReadFile, Stamp, Store
 
-_BATCH_BYTES = 8 * 1024 * 1024
+_BATCH_BYTES = 1 << 23
 
 
 class Recorder:
@@ -57,9 +57,8 @@ class Recorder:
             self._load()
             read = self._read(most)
             self._database.remove(read)
-            self._database.add([file for file in read.values() if file])
-            is_complete = len(read) == len(self.pending)
-            if is_complete and listed:
+            self._database.add(filter(None, read.values()))
+            if listed and len(read) == len(self.pending):
                 self._database.rows(
                     "UPDATE directory SET (modified, changed, inode, size) = (?, ?, ?, ?)", listed
                 )

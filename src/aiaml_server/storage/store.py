@@ -15,6 +15,7 @@ from typing import IO, NamedTuple
 from aiaml_server.errors import FileChanged, MalformedFile, StoreError
 from aiaml_server.files import (
     hold_lock,
+    is_text,
     make_directory,
     read_regular,
     remove_stale_temporaries,
@@ -296,7 +297,7 @@ class Store:
         return parse(self.text(name))
 
     def read_stamped(self, name: str) -> ReadFile | None:
-        """Read a file together with its stamp; None if it is gone.
+        """Read a file together with its stamp; None if it is gone, or its name is not UTF-8.
 
         Raises:
             StoreError: no file can be opened now.
@@ -309,6 +310,8 @@ class Store:
             return None
         except MalformedFile as error:
             self.report(name, str(error))
+            if not is_text(name):  # which no database takes
+                return None
             if isinstance(error.__cause__, OSError):  # it may pass
                 known = NEVER
             return ReadFile(name, known, stamp.size, problem=str(error))
@@ -322,6 +325,8 @@ class Store:
             StoreError: no file can be opened now.
         """
         path = self._path(name)
+        if not is_text(name):
+            raise MalformedFile(["its name is not UTF-8"])
         try:
             return read_regular(path, MAX_FILE).decode("utf-8")
         except FileNotFoundError:
