@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sqlite3
@@ -11,6 +12,7 @@ import threading
 import unicodedata
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from logging.handlers import BufferingHandler
 from pathlib import Path
 from random import Random
 
@@ -414,15 +416,19 @@ def test_odd_names_are_counted_and_filtered_until_they_are_removed(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only there any bytes are a name")
 def test_a_file_whose_name_is_not_utf8_is_skipped(
-    base: Path, index: Index, caplog: pytest.LogCaptureFixture
+    base: Path, index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No database takes its name. It hides no other file and is named in the log."""
+    logger = logging.getLogger("aiaml_server.storage.store")
+    handler = BufferingHandler(9)
+    monkeypatch.setattr(logger, "handlers", [handler])
+    monkeypatch.setattr(logger, "propagate", False)  # pytest-xdist cannot send such a text
     write(base, "a.md", "soup")
     path = write(base, os.fsdecode(b"\xff.md"), "soup")
     for _ in range(2):
         assert found_names(index, "soup") == ["a.md"]
         assert index.verify() == ""
-    assert "its name is not UTF-8" in caplog.text
+    assert "its name is not UTF-8" in handler.buffer[0].getMessage()
     path.rename(path.with_name("b.md"))
     assert found_names(index, "soup") == ["b.md", "a.md"]
 
