@@ -46,7 +46,7 @@ CREATE TABLE postings (bucket, term, files, PRIMARY KEY (bucket, term)) WITHOUT 
 PRAGMA user_version = 1
 """
 _LABEL = "\t"  # what a label begins with, and no term
-SEPARATOR = "\x01"
+SEPARATOR = "\x7f"
 IN = "IN (SELECT value FROM json_each(?))"
 BEGINS = "term >= ?1 AND term < ?1 || CAST(x'ff' AS TEXT)"  # no text has the byte 0xFF
 _ADD_POSTINGS = """
