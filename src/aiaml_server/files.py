@@ -217,7 +217,7 @@ def read_regular(path: str, limit: int) -> bytes:
 
 
 def is_text(name: str) -> bool:
-    """Return whether a file's name is UTF-8, as a program or a person on another system writes."""
+    """Return whether a file's name is UTF-8; one from an old archive may not be."""
     return name.isascii() or name.encode("utf-8", "ignore").decode() == name
 
 

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from logging.handlers import BufferingHandler
 from pathlib import Path
@@ -26,7 +26,8 @@ from aiaml_server.format.memory import Memory, format  # noqa: A004
 from aiaml_server.format.scorer import MAX_KEYWORD, Found, clean, every_hit, rank
 from aiaml_server.index import Counts, Index, delete_index, index_file
 from aiaml_server.index import index as index_module
-from aiaml_server.storage.store import Store
+from aiaml_server.index.database import Database
+from aiaml_server.storage.store import ReadFile, Store
 from waiting import wait_until
 
 NOTE = Memory("a1b2c3d4", "2026-01-01T00:00:00+00:00", "claude", "marco", ("food",), "soup")
@@ -360,6 +361,50 @@ def test_a_server_answers_by_a_scan_while_many_files_are_recorded(
         assert index.think(["soup"]) == expected
     with sqlite3.connect(index_file(base)) as recorded:
         assert recorded.execute("SELECT count(*) FROM texts").fetchone() == (60,)
+
+
+def test_files_are_recorded_while_a_scan_answers(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a server that is asked all the time would never finish its index."""
+    monkeypatch.setattr(index_module, "BACKGROUND_FILES", 20)
+    for number in range(30):
+        write(base, f"{number}.md", "soup", id=f"{number:08x}")
+    store = Store(base)
+    scan = store.scan
+
+    def recorded() -> bool:
+        with sqlite3.connect(index_file(base)) as database:
+            return len(database.execute("SELECT id FROM texts").fetchall()) == 30
+
+    def slow_scan(names: Iterable[str] | None = None) -> Iterator[tuple[str, Memory]]:
+        wait_until(recorded)
+        return scan(names)
+
+    with closing(Index(store, background=True)) as index:
+        first = index.think(["soup"])
+        store.scan = slow_scan  # type: ignore[method-assign]
+        assert index.think(["soup"]) == first
+        assert recorded()
+
+
+def test_an_index_that_is_deleted_during_a_change_is_made_anew(
+    base: Path, index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `aiaml doctor --fix` does beside a server, which does not go on in memory."""
+    write(base, "a.md", "soup")
+    assert found_names(index, "soup") == ["a.md"]
+    add = Database.add
+
+    def deleting(self: Database, files: Iterable[ReadFile]) -> None:
+        monkeypatch.setattr(Database, "add", add)
+        delete_index(base)
+        add(self, files)
+
+    monkeypatch.setattr(Database, "add", deleting)
+    write(base, "b.md", "soup")
+    assert found_names(index, "soup") == ["b.md", "a.md"]
+    assert index_file(base).exists()
 
 
 def test_a_vanished_directory_is_an_empty_store(base: Path, index: Index) -> None:

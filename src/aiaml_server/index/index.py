@@ -17,7 +17,8 @@ import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from typing import Any, TypeVar
+from functools import partial
+from typing import TypeVar
 
 from aiaml_server.errors import StoreError
 from aiaml_server.format.filters import EVERYTHING, Filter
@@ -138,13 +139,15 @@ class Index:
             "SELECT DISTINCT memory_id FROM files"
             " WHERE instr(memory_id, json_extract(?, '$[0]')) = 1 ORDER BY memory_id"
         )
-        return [memory_id for (memory_id,) in self._rows(statement, listed([prefix]))]
+        rows = self._ask(
+            lambda database: (database.rows(statement, [listed([prefix])]).fetchall(), {})
+        )
+        return [memory_id for (memory_id,) in rows]
 
     def dated(self, wanted: Filter = EVERYTHING) -> list[tuple[int | None, str]]:
         """Return the time and the file name of the memories that match, newest first."""
-        columns = "instant, name"
         return self._ask(
-            lambda database: (select(database, columns, wanted, order=NEWEST_FIRST), {})
+            lambda database: (select(database, "instant, name", wanted, None, NEWEST_FIRST), {})
         )
 
     def labels(self, field: str) -> Names:
@@ -172,10 +175,12 @@ class Index:
         return ""
 
     def forget(self) -> None:
-        """Leave nothing of removed memories in any file; delete a file that cannot be written."""
-        self._rows("SELECT 1")
+        """Remove all traces of deleted memories from the index.
+
+        A file that cannot be written is deleted, and so are those of other versions.
+        """
+        self.labels("agent")  # any question makes it agree with the files
         with self._lock, suppress(OSError):
-            delete_index(self._store.base, others=True)
             try:
                 if self._opened:
                     self._opened[0].rows("VACUUM")
@@ -183,6 +188,7 @@ class Index:
                 delete_index(self._store.base)
             if self._in_memory:
                 delete_index(self._store.base)
+            delete_index(self._store.base, others=True)
 
     def close(self) -> None:
         """Stop what runs in the background, and close the file; another question opens it again."""
@@ -193,9 +199,6 @@ class Index:
             self._close()
 
     # --- how a question is answered ---------------------------------------------------------
-
-    def _rows(self, statement: str, *values: object) -> list[Any]:
-        return self._ask(lambda database: (database.rows(statement, values).fetchall(), {}))
 
     def _ask(self, ask: Callable[[Database], Result[T]], scan: Callable[[], T] | None = None) -> T:
         """Answer a question from the index as the files are now.
@@ -242,15 +245,11 @@ class Index:
         """Return what gives the answer: a scan, or the result of an index that is up to date."""
         directory = self._store.stamp()
         if directory is None:
-            result, _ = ask(Database(None))
-            return lambda: result
+            return lambda: ask(Database(None))[0]
         database, recorder = self._open()
         recorder.find_changes(directory)
         if scan and self._background and len(recorder.pending) > BACKGROUND_FILES:
-            if not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._record, name="index", daemon=True)
-                self._thread.start()
-            return scan
+            return partial(self._scan, scan)
         checked: set[str] = set()
         while True:
             while not recorder.is_done:
@@ -262,6 +261,14 @@ class Index:
                 return lambda: result
             checked |= changed
             recorder.pending.update(dict.fromkeys(changed))
+
+    def _scan(self, scan: Callable[[], T]) -> T:
+        """Answer by a scan, then record in the background: the first answer must not wait."""
+        result = scan()
+        if not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._record, name="index", daemon=True)
+            self._thread.start()
+        return result
 
     def _open(self) -> tuple[Database, Recorder]:
         if self._opened and not self._opened[0].is_current:

@@ -8,7 +8,7 @@ from aiaml_server.index.database import Database
 from aiaml_server.storage.changes import ChangeDetector
 from aiaml_server.storage.store import ReadFile, Stamp, Store
 
-_BATCH_BYTES = 1 << 23
+_BATCH_BYTES = 8_000_000
 
 
 class Recorder:

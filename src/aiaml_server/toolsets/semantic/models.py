@@ -105,7 +105,7 @@ class Memory:
 
     @property
     def is_reviewed(self) -> bool:
-        """Whether somebody chose its tags; a hook that stored it by itself did not."""
+        """Whether a person or an agent chose its tags; a hook tags what it stores `unreviewed`."""
         return UNREVIEWED not in self.tags
 
     @property
