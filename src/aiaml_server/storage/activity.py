@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import lru_cache
 from io import FileIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from aiaml_server.files import make_directory, open_own, read_own
 from aiaml_server.identity import state_directory
@@ -41,18 +41,15 @@ class Activity(NamedTuple):
     stored_count: int = 0
 
 
-def note_asked(base: Path, client: str) -> None:
-    """Record that a client asked now."""
+def note(base: Path, client: str, what: Literal["asked", "stored"]) -> None:
+    """Record that a client asked or stored something now."""
     with suppress(OSError):
-        known = _known(base, client)
-        _write(base, known._replace(asked=now_micros(), asked_count=known.asked_count + 1))
-
-
-def note_stored(base: Path, client: str) -> None:
-    """Record that a client stored something now."""
-    with suppress(OSError):
-        known = _known(base, client)
-        _write(base, known._replace(stored=now_micros(), stored_count=known.stored_count + 1))
+        name = client[:_MAX_NAME]
+        file = _directory(base) / f"{_digest(name)}.json"
+        known = _read(file) or Activity(name)
+        count = f"{what}_count"
+        changed: Any = {what: now_micros(), count: getattr(known, count) + 1}
+        _write(file, known._replace(**changed, client=name))
 
 
 def read_activity(base: Path) -> list[Activity]:
@@ -63,12 +60,6 @@ def read_activity(base: Path) -> list[Activity]:
     return sorted((activity for activity in found if activity), key=lambda each: each.client)
 
 
-def _known(base: Path, client: str) -> Activity:
-    name = client[:_MAX_NAME]
-    known = _read(_file(base, name))
-    return known if known and known.client == name else Activity(name)
-
-
 def _directory(base: Path) -> Path:
     return state_directory() / "activity" / _base_digest(base)
 
@@ -76,10 +67,6 @@ def _directory(base: Path) -> Path:
 @lru_cache
 def _base_digest(base: Path) -> str:
     return _digest(str(base.resolve()))
-
-
-def _file(base: Path, client: str) -> Path:
-    return _directory(base) / f"{_digest(client)}.json"
 
 
 def _digest(text: str) -> str:
@@ -95,9 +82,8 @@ def _read(path: Path) -> Activity | None:
     return None
 
 
-def _write(base: Path, activity: Activity) -> None:
+def _write(file: Path, activity: Activity) -> None:
     """Overwrite the file: to rename another over it takes ten times as long on ext4."""
-    file = _file(base, activity.client)
     make_directory(file.parent)
     with FileIO(open_own(file, os.O_WRONLY | os.O_CREAT), "w") as stream:
         stream.write(json.dumps(activity).ljust(_MAX_BYTES).encode())
