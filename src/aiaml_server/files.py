@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from io import FileIO
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -26,7 +27,7 @@ from aiaml_server.errors import MalformedFile, TooLarge, UnsafePath
 
 log = logging.getLogger(__name__)
 
-_TEMPORARY_NAME = re.compile(r"\.aiaml-[0-9a-f]{16,}\.tmp")
+TEMPORARY_NAME = re.compile(r"\.aiaml-[0-9a-f]{16,}\.tmp")  # of `temporary_path`
 _POLL_SECONDS = 0.002
 _RENAME_TRIES = 10
 _RENAME_PAUSE_SECONDS = 0.02
@@ -179,11 +180,6 @@ def temporary_path(directory: Path) -> Path:
     return directory / f".aiaml-{os.urandom(8).hex()}.tmp"
 
 
-def is_temporary(name: str) -> bool:
-    """Return whether a name is one that `temporary_path` makes."""
-    return _TEMPORARY_NAME.fullmatch(name) is not None
-
-
 def remove_stale_temporaries(directory: Path, names: Iterable[str], seconds: float) -> None:
     """Delete the temporary files that killed writers left in a directory.
 
@@ -192,7 +188,8 @@ def remove_stale_temporaries(directory: Path, names: Iterable[str], seconds: flo
         names: the names in it.
         seconds: the least age of what is deleted; 0 for the only writer.
     """
-    for path in (directory / name for name in names if is_temporary(name)):
+    for name in filter(TEMPORARY_NAME.fullmatch, names):
+        path = directory / name
         with suppress(OSError):
             status = path.lstat()
             if stat.S_ISREG(status.st_mode) and time.time() - status.st_mtime >= seconds:
@@ -203,22 +200,31 @@ def remove_stale_temporaries(directory: Path, names: Iterable[str], seconds: flo
 # --- reading any file -----------------------------------------------------------------------------
 
 
-def read_regular(path: str, limit: int) -> bytes:
+def read_regular(path: str, limit: int, status: os.stat_result | None = None) -> bytes:
     """Read a regular file of at most `limit` bytes. Follow no link and wait for no pipe.
+
+    Args:
+        path: of the file.
+        limit: the largest size that is read.
+        status: what `os.lstat` says of the file, if the caller knows it.
 
     Raises:
         MalformedFile: it is not a regular file, or too large.
         OSError: it is missing or cannot be read.
     """
-    _check_regular(os.lstat(path), limit)
-    with FileIO(os.open(path, os.O_RDONLY | _SAFE_FLAGS)) as file:
-        _check_regular(os.fstat(file.fileno()), limit)
-        return file.readall()
+    _check_regular(status or os.lstat(path), limit)
+    descriptor = os.open(path, os.O_RDONLY | _SAFE_FLAGS)
+    try:
+        status = os.fstat(descriptor)
+        _check_regular(status, limit)
+        return b"".join(iter(partial(os.read, descriptor, status.st_size + 1), b""))
+    finally:
+        os.close(descriptor)
 
 
 def is_text(name: str) -> bool:
     """Return whether a file's name is UTF-8; one from an old archive may not be."""
-    return name.isascii() or name.encode("utf-8", "ignore").decode() == name
+    return name.encode("utf-8", "ignore").decode() == name
 
 
 def _check_regular(status: os.stat_result, limit: int) -> None:
@@ -265,11 +271,6 @@ def _check_status(path: Path, status: os.stat_result, wanted: str) -> None:
         return
     if status.st_uid not in (0, path.parent.stat().st_uid):
         raise UnsafePath(path, "another user's")
-
-
-def open_private(path: str, flags: int) -> int:
-    """Open a file, creating it for this user alone: an `opener` for `open`."""
-    return os.open(path, flags, 0o600)
 
 
 def open_own(path: Path, flags: int) -> int:

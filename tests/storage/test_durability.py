@@ -21,7 +21,7 @@ import pytest
 import strace
 from aiaml_server.bank import MemoryBank
 from aiaml_server.errors import StoreError
-from aiaml_server.files import is_temporary
+from aiaml_server.files import TEMPORARY_NAME
 from aiaml_server.format.memory import parse
 from aiaml_server.settings import Settings
 from client import SERVER, Client, ask, bank_process
@@ -232,7 +232,7 @@ def assert_whole(base: Path, acknowledged: set[str]) -> None:
     found = memories(base)
     assert acknowledged <= set(found)
     assert all(memory.content.endswith(" end") for memory in found.values())
-    assert all(is_temporary(path.name) for path in leftovers(base))
+    assert all(TEMPORARY_NAME.fullmatch(path.name) for path in leftovers(base))
 
 
 def test_a_kill_at_any_moment_loses_nothing_acknowledged(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ import pytest
 from aiaml_server.bank import MemoryBank
 from aiaml_server.errors import StoreError, TooLarge, UnsafePath
 from aiaml_server.files import (
+    TEMPORARY_NAME,
     hold_lock,
-    is_temporary,
     make_own_directory,
     open_own,
     read_own,
@@ -347,7 +347,7 @@ def test_a_name_may_be_as_long_as_names_can_be(tmp_path: Path) -> None:
     path = tmp_path / f"{'a' * 252}.md"
     replace_atomic(path, b"text")
     assert path.read_bytes() == b"text"
-    assert is_temporary(f".aiaml-{os.urandom(8).hex()}.tmp")
+    assert TEMPORARY_NAME.fullmatch(f".aiaml-{os.urandom(8).hex()}.tmp")
 
 
 @posix

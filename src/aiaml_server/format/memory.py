@@ -159,7 +159,7 @@ def _topics(values: Sequence[str]) -> tuple[str, ...]:
 
 
 def _content(value: str) -> str:
-    if not isinstance(value, str) or not value.strip() or _SURROGATE.search(value):
+    if not isinstance(value, str) or not value.strip() or _has_surrogate(value):
         raise must_be("content")
     if len(value) > MAX_CONTENT or len(value.encode()) > MAX_CONTENT:
         raise must_be("content")
@@ -200,7 +200,7 @@ def parse(text: str) -> Memory:
         MalformedFile: it is not a memory's text; `problems` lists all that is wrong.
     """
     usual = _USUAL.match(text)
-    if usual and usual.end() <= MAX_HEAD and not _SURROGATE.search(usual[0]):
+    if usual and usual.end() <= MAX_HEAD and not _has_surrogate(usual[0]):
         memory_id, timestamp, agent, user, topics = map(str.strip, usual.groups())
         words = tuple(filter(None, map(str.strip, topics.split(","))))
         if problems := _too_long(memory_id, timestamp):
@@ -217,6 +217,10 @@ def parse(text: str) -> Memory:
     else:
         content = body.strip()
     return Memory(**values, content=content, extra=extra)
+
+
+def _has_surrogate(text: str) -> bool:
+    return not text.isascii() and bool(_SURROGATE.search(text))
 
 
 def parsed(text: str | None) -> Memory | None:
@@ -258,7 +262,7 @@ def _values(fields: dict[str, list[str]]) -> tuple[dict[str, Any], list[str]]:
         value = parse_list(entry) if field == "topics" else parse_text(entry)
         if value is None:
             problems.append(f"{field} is not {'a list of words' if field == 'topics' else 'text'}")
-        elif _SURROGATE.search("".join(value)):
+        elif _has_surrogate("".join(value)):
             problems.append(f"{field} holds half of a surrogate pair")
         elif field in ("id", "timestamp") and not value:
             problems.append(f"{field} is empty")

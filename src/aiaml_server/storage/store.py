@@ -302,10 +302,14 @@ class Store:
         Raises:
             StoreError: no file can be opened now.
         """
-        stamp = self.stamp(name) or NEVER
+        try:
+            status = os.lstat(self._path(name))
+            stamp = Stamp.of(status)
+        except OSError:
+            status, stamp = None, NEVER
         known = stamp if stamp.settled else NEVER
         try:
-            return ReadFile(name, known, stamp.size, self.read(name))
+            return ReadFile(name, known, stamp.size, parse(self.text(name, status)))
         except FileNotFoundError:
             return None
         except MalformedFile as error:
@@ -316,8 +320,8 @@ class Store:
                 known = NEVER
             return ReadFile(name, known, stamp.size, problem=str(error))
 
-    def text(self, name: str) -> str:
-        """Return the exact text of the file `name`.
+    def text(self, name: str, status: os.stat_result | None = None) -> str:
+        """Return the exact text of the file `name`, of which `os.lstat` may have said `status`.
 
         Raises:
             FileNotFoundError: there is no such file.
@@ -328,7 +332,7 @@ class Store:
         if not is_text(name):
             raise MalformedFile(["its name is not UTF-8"])
         try:
-            return read_regular(path, MAX_FILE).decode("utf-8")
+            return read_regular(path, MAX_FILE, status).decode("utf-8")
         except FileNotFoundError:
             raise
         except OSError as error:
