@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from aiaml_server.errors import InvalidInput
@@ -64,6 +65,7 @@ def of_shell(arguments: Iterable[str]) -> list[str]:
     return [each for some in divided for each in some]
 
 
+@lru_cache(4096)
 def fold(name: str) -> str:
     """Return the form in which names are compared: case and Unicode form make no difference."""
     return unicodedata.normalize("NFC", name).casefold()

@@ -27,13 +27,12 @@ def find(
     A keyword that occurs nowhere is tried in its other Unicode forms.
     """
     scores: dict[str, Scores] = {}
-    totals: Scores = {}
+    totals: Counter[int] = Counter()
     for keyword in keywords:
         forms = (keyword, *other_forms(keyword))
         found = next(filter(None, (scores_of(database, form) for form in forms)), {})
         scores[keyword] = found
-        for file, points in found.items():
-            totals[file] = totals.get(file, 0) + points
+        totals.update(found)
     files = keep_matching(database, set(totals), wanted)
     return best_hits(database, {file: totals[file] for file in files}, scores, part)
 
@@ -46,8 +45,7 @@ def scores_of(database: Database, keyword: str, *, composed: bool = False) -> Sc
         keyword: taken as it is.
         composed: whether to look in the texts in NFC.
     """
-    rows = database.rows("SELECT id FROM files WHERE NOT is_exact")
-    not_exact = {file for (file,) in rows}
+    not_exact = {file for (file,) in database.rows("SELECT id FROM files WHERE NOT is_exact")}
     scores: Scores = {}
     to_read: set[int] = set()
     part = max(TERM.findall(keyword), key=len, default="")
@@ -66,8 +64,9 @@ def scores_of(database: Database, keyword: str, *, composed: bool = False) -> Sc
         scores.pop(file, None)
     which = [listed(to_read | not_exact)] if can_look_up else []
     where = f"WHERE id {IN}" if which else ""
-    statement = f"SELECT id, topics, content, user, agent FROM texts {where}"
-    for file, *texts in database.rows(statement, which):
+    for file, *texts in database.rows(
+        f"SELECT id, topics, content, user, agent FROM texts {where}", which
+    ):
         topics, *others = map(normalize, texts) if composed else texts
         if points := score(((2, topics), *((1, text) for text in others)), keyword):
             scores[file] = points

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
-from itertools import repeat
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ CREATE INDEX files_by_id ON files (memory_id);
 CREATE INDEX files_by_time ON files (instant DESC, name DESC);
 CREATE INDEX files_not_exact ON files (id) WHERE NOT is_exact;
 CREATE INDEX files_with_problem ON files (name, problem) WHERE problem != '';
-CREATE TABLE texts (id INTEGER PRIMARY KEY, topics, content, user, agent, labels);
+CREATE TABLE texts (id INTEGER PRIMARY KEY, topics, content, user, agent);
 CREATE TABLE directory (modified, changed, inode, size);
 INSERT INTO directory VALUES (0, 0, 0, 0);
 CREATE TABLE terms (term PRIMARY KEY) WITHOUT ROWID;
@@ -49,12 +49,17 @@ _LABEL = "\t"  # what a label begins with, and no term
 SEPARATOR = "\x7f"
 IN = "IN (SELECT value FROM json_each(?))"
 BEGINS = "term >= ?1 AND term < ?1 || CAST(x'ff' AS TEXT)"  # no text has the byte 0xFF
+_ADD_TEXTS = "INSERT INTO texts VALUES (?, ?, ?, ?, ?)"
+_ADD_FILES = "INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADD_TERMS = """
+INSERT OR IGNORE INTO terms SELECT value FROM json_each(?) WHERE value > ' ' -- which no label is
+"""
 _ADD_POSTINGS = """
 INSERT INTO postings VALUES (?, ?, ?)
 ON CONFLICT DO UPDATE SET files = CAST(files || excluded.files AS BLOB)
 """
 
-FilesOf = defaultdict[str, list[int]]  # by term, the places of files in one bucket
+Postings = defaultdict[int, defaultdict[str, bytearray]]  # places by bucket and term
 
 
 class Database(CacheDatabase):
@@ -89,63 +94,74 @@ class Database(CacheDatabase):
             condition: on `term`, in SQL, with one value.
             value: of the condition.
         """
-        buckets = listed(range(self._last_file() // _BUCKET + 1))
-        statement = f"SELECT bucket, term, files FROM postings WHERE {condition} AND bucket {IN}"
-        for bucket, term, files in self.rows(statement, [value, buckets]):
+        buckets = range(self._last_file() // _BUCKET + 1)
+        for bucket, term, files in self._rows_where(condition, value, buckets):
             yield term, map((bucket * _BUCKET).__add__, array(_PLACE, files))
 
+    def _rows_where(self, condition: str, value: str, buckets: Iterable[int]) -> Iterable[Any]:
+        return self.rows(
+            f"SELECT bucket, term, files FROM postings WHERE {condition} AND bucket {IN}",
+            [value, listed(buckets)],
+        )
+
     def _last_file(self) -> int:
-        ((last,),) = self.rows("SELECT coalesce(max(seq), 0) FROM sqlite_sequence")
-        return int(last)
+        return int(self.rows("SELECT coalesce(max(seq), 0) FROM sqlite_sequence").fetchone()[0])
 
     # --- recording --------------------------------------------------------------------------
 
     def add(self, files: Iterable[ReadFile]) -> None:
         """Record files that are not recorded."""
-        rows: list[Any] = []
-        searched: list[Any] = []
-        postings: defaultdict[int, FilesOf] = defaultdict(lambda: defaultdict(list))
-        for number, file in enumerate(files, self._last_file() + 1):
-            described: Any = [None] * 5
-            if memory := file.memory:
-                texts = [text for _, text in fields(memory)]
-                terms, is_exact = split_terms(*texts)
-                instant = parse_timestamp(memory.timestamp)
-                described = memory.id, memory.timestamp, instant, len(terms), is_exact
-                labels = [label(*key, name) for key, name in labels_of(memory).items()]
-                searched.append((number, *texts, listed(labels)))
-                bucket, place = divmod(number, _BUCKET)
-                # A loop over the terms would take twice as long.
-                places = map(postings[bucket].__getitem__, terms + labels)
-                deque(map(list.append, places, repeat(place)), maxlen=0)
-            rows.append((number, file.name, *file.stamp, file.problem, *described))
-        self.insert(f"INSERT INTO files VALUES (?{', ?' * 11})", rows)
-        self.insert("INSERT INTO texts VALUES (?, ?, ?, ?, ?, ?)", searched)
+        described: list[Any] = []
+        postings: Postings = defaultdict(lambda: defaultdict(bytearray))
+        self.insert(_ADD_TEXTS, self._split(files, described, postings))
+        self.insert(_ADD_FILES, described)
         for bucket, files_of in postings.items():
             terms = sorted(files_of)
-            words = [(term,) for term in terms if not term.startswith(_LABEL)]
-            self.insert("INSERT OR IGNORE INTO terms VALUES (?)", words)
-            lists = [(bucket, term, array(_PLACE, files_of[term]).tobytes()) for term in terms]
-            self.insert(_ADD_POSTINGS, lists)
+            self.rows(_ADD_TERMS, [listed(terms)])
+            self.insert(_ADD_POSTINGS, ((bucket, term, files_of[term]) for term in terms))
+
+    def _split(
+        self, files: Iterable[ReadFile], described: list[Any], postings: Postings
+    ) -> Iterator[Any]:
+        """Yield the rows of `texts`; add those of `files` and what the postings are to be."""
+        for number, file in enumerate(files, self._last_file() + 1):
+            memory_columns: Any = [None] * 5
+            if memory := file.memory:
+                texts = [text for _, text in fields(memory)]
+                yield number, *texts
+                terms, is_exact = split_terms(*texts)
+                instant = parse_timestamp(memory.timestamp)
+                memory_columns = memory.id, memory.timestamp, instant, len(terms), is_exact
+                labels = [label(*key, name) for key, name in labels_of(memory).items()]
+                bucket, place = divmod(number, _BUCKET)
+                places, files_of = array(_PLACE, [place]).tobytes(), postings[bucket]
+                for term in terms + labels:
+                    files_of[term] += places
+            described.append((number, file.name, *file.stamp, file.problem, *memory_columns))
 
     def remove(self, names: Collection[str]) -> None:
         """Remove what is recorded of files, and the words that no other file has."""
-        chosen = f"IN (SELECT id FROM files WHERE name {IN})"
-        texts = self.rows(f"SELECT * FROM texts WHERE id {chosen}", [listed(names)])
+        ids = self.rows(f"SELECT id FROM files WHERE name {IN}", [listed(names)])
+        chosen = listed(file for (file,) in ids)
         removed = {
-            file: [*split_terms(*parts)[0], *json.loads(labels)] for file, *parts, labels in texts
+            file: split_terms(*texts)[0]
+            for file, *texts in self.rows(f"SELECT * FROM texts WHERE id {IN}", [chosen])
         }
         for table in ("texts", "files"):
-            self.rows(f"DELETE FROM {table} WHERE id {chosen}", [listed(names)])
+            self.rows(f"DELETE FROM {table} WHERE id {IN}", [chosen])
         terms = set().union(*removed.values())
-        buckets = listed({file // _BUCKET for file in removed})
-        statement = f"SELECT * FROM postings WHERE bucket {IN} AND term {IN}"
-        for bucket, term, files in self.rows(statement, [buckets, listed(terms)]).fetchall():
+        buckets = {file // _BUCKET for file in removed}
+        rows = [
+            *self._rows_where(f"term {IN}", listed(terms), buckets),
+            *self._rows_where(BEGINS, _LABEL, buckets),
+        ]
+        for bucket, term, files in rows:
             first = bucket * _BUCKET
-            left = [place for place in array(_PLACE, files) if first + place not in removed]
-            change = "UPDATE postings SET files = ?" if left else "DELETE FROM postings"
-            values = [array(_PLACE, left).tobytes(), bucket, term]
-            self.rows(f"{change} WHERE bucket = ? AND term = ?", values if left else values[1:])
+            places = array(_PLACE, files)
+            left = array(_PLACE, [place for place in places if first + place not in removed])
+            if left != places:
+                self.rows("DELETE FROM postings WHERE bucket = ? AND term = ?", [bucket, term])
+                self.insert(_ADD_POSTINGS, [(bucket, term, left)] if left else [])
         left_terms = {term for term, _ in self.postings(f"term {IN}", listed(terms))}
         self.rows(f"DELETE FROM terms WHERE term {IN}", [listed(terms - left_terms)])
 
@@ -155,6 +171,7 @@ def listed(values: Iterable[object]) -> str:
     return json.dumps(list(values))
 
 
+@lru_cache(4096)
 def label(*parts: str) -> str:
     """Return what stands in `postings` for an agent, user or topic, or how it begins.
 

@@ -8,6 +8,7 @@ of the question's rarity that its words have, in thousandths. The share is what 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -121,10 +122,9 @@ def _find_word(database: Database, word: Word, count: int) -> WordMatch:
     if is_unspaced or (not found and len(word.text) >= MIN_FRAGMENT):
         found.update(database.terms_with(word.text))
     forms: set[str] = set()
-    times: dict[int, int] = {}
+    times: Counter[int] = Counter()
     for term, files in database.postings(f"term {IN}", listed(found)):
         forms.add(term.rstrip(IN_TOPICS))
         weight = TOPIC_WEIGHT if term.endswith(IN_TOPICS) else 1
-        for file in files:
-            times[file] = times.get(file, 0) + weight
+        times.update([*files] * weight)
     return WordMatch(word.text, frozenset(forms), rarity(count, len(times)), times)

@@ -15,7 +15,7 @@ from aiaml_server.format.question import normalize
 TERM = re.compile(r"\w+")
 IN_TOPICS = "\t"
 
-_OTHER_SIGN = re.compile(r"[^\w\x00-\x7f]")
+_OTHER_SIGN = re.compile(r"[^\x00-\x7f\w]")  # the other way around, it takes three times as long
 
 _SPACED = bytes(byte if byte > 127 or TERM.match(chr(byte)) else 32 for byte in range(256))
 """A table for `bytes.translate` that makes each ASCII character between terms a space."""
