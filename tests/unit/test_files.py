@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from aiaml_server.bank import MemoryBank
-from aiaml_server.errors import StoreError, TooLarge, UnsafePath
+from aiaml_server.errors import MalformedFile, StoreError, TooLarge, UnsafePath
 from aiaml_server.files import (
     TEMPORARY_NAME,
     hold_lock,
@@ -289,6 +289,23 @@ def test_a_limit_is_named(tmp_path: Path) -> None:
     assert "larger than 2,000 bytes;" in str(StoreError("read", path, refused.value))
     with pytest.raises(TooLarge, match="larger than 2,000 bytes: 2,001"):
         read_regular(str(path), 2000)
+
+
+@posix
+def test_what_replaces_a_file_before_it_is_opened_is_not_read(tmp_path: Path, canary: Path) -> None:
+    """A link, a pipe or a larger file may have its name a moment after it was examined."""
+    path = tmp_path / "file"
+    path.write_bytes(b"text")
+    status = os.lstat(path)
+    assert read_regular(str(path), 4, status) == b"text"
+    path.write_bytes(b"larger")
+    with pytest.raises(TooLarge):
+        read_regular(str(path), 4, status)
+    for kind in (each for each in KINDS if each is not other_name):
+        remove_own(path)
+        kind(path, canary)
+        with pytest.raises((OSError, MalformedFile)):
+            read_regular(str(path), 4, status)
 
 
 @posix
