@@ -271,6 +271,15 @@ def test_the_file_is_private_and_holds_nothing_of_what_is_forgotten(
         assert file.parent.stat().st_mode & 0o777 == 0o700
 
 
+def test_a_server_holds_no_term_for_long_that_is_gone(base: Path, index: Index) -> None:
+    """It holds all terms in memory, and runs for months."""
+    for number in range(20):
+        write(base, "a.md", f"soup{number}")
+        assert found_names(index, "soup") == ["a.md"]
+    database, _ = index._open()
+    assert len(list(database.terms_with("soup"))) <= 2
+
+
 def test_the_index_of_a_base_that_is_gone_is_removed(base: Path, tmp_path: Path) -> None:
     """When another one is made."""
     moved = tmp_path / "moved"
