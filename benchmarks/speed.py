@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, sleep
 
 import corpus
 from aiaml_server.format.scorer import rank
@@ -44,6 +44,7 @@ from aiaml_server.storage.store import Store; Index(Store(Path(sys.argv[1]))).th
 HOOK = ("-m", "aiaml_server.server.hooks", "--host", "claude-code", "--event")
 PROMPT = b'{"prompt": "What did we decide about the dinner menu and the budget for Marco?"}'
 FEW = 3  # repeats of what takes long
+MANY = 10_000  # memories, above which making an index takes long
 Rows = dict[str, dict[str, list[float]]]  # by what is measured and the server's name
 
 
@@ -95,16 +96,21 @@ def start_and_end(server: Server, place: Path, rows: Rows, suffix: str = "") -> 
 
 
 def ask(server: Server, client: Client, rows: Rows, key: str, text: str) -> None:
-    """Ask a running server for everything; store a text, and read it when it is indexed."""
-    for kind, words in {"what is new": ["warm"], **QUESTIONS}.items():
+    """Store a text twice in a running server, and ask it for everything."""
+    search = partial(server.search, client, ["warm"])
+    for number, what in enumerate(("search", "read")):
+        begun = perf_counter()
+        answer = client.answer(server.store(client, f"{key}{number}", text[: server.largest]))
+        rows["store a memory"][server.name].append(perf_counter() - begun)
+        read = partial(server.read, client, server.handle(f"{key}{number}", texts(answer)))
+        seconds = timed(read if what == "read" else search)
+        rows[f"{what}, right after storing"][server.name].append(seconds)
+        sleep(0.1)  # until a later change of the directory is certain to show
+        search()
+    rows["read a memory"][server.name].append(timed(read))
+    for kind, words in QUESTIONS.items():
         seconds = timed(partial(server.search, client, words))
         rows[f"search for {kind}"][server.name].append(seconds)
-    begun = perf_counter()
-    answer = client.answer(server.store(client, key, text[: server.largest]))
-    rows["store a memory"][server.name].append(perf_counter() - begun)
-    handle = server.handle(key, texts(answer))
-    server.search(client, ["warm"])
-    rows["read a memory"][server.name].append(timed(partial(server.read, client, handle)))
 
 
 def run(server: Server, place: Path, *arguments: str) -> tuple[float, float]:
@@ -129,25 +135,32 @@ def use_aiaml(server: Server, place: Path, rows: Rows) -> None:
         rows[f"hook `{event}` : `python -c pass`, processor time"][server.name].append(ratio)
 
 
-def index(server: Server, place: Path, rows: Rows, word: str) -> None:
-    """Make the index anew, in a process and in a server; write a word into a file by hand."""
-    places = [place / "home" / "cache", place / "base" / ".index"]  # where it is, and where it was
+def delete_index(place: Path) -> list[Path]:
+    """Delete an index, and return where it is: now, and in the version before the rebuild."""
+    places = [place / "home" / "cache", place / "base" / ".index"]
     for each in places:
         shutil.rmtree(each, ignore_errors=True)
-    start_and_end(server, place, rows, ", without an index")
-    for each in places:
-        shutil.rmtree(each, ignore_errors=True)
+    return places
+
+
+def make_index(server: Server, place: Path, rows: Rows) -> None:
+    """Make the index anew in a process."""
+    places = delete_index(place)
     _, processor = run(server, place, "-c", MAKE_INDEX, str(place / "base"))
     rows["the index made anew, processor time"][server.name].append(processor)
-    files, memories = (
-        [path for each in places for path in each.rglob("*.*")],
-        place / "base" / "files",
-    )
-    sizes = [sum(path.stat().st_size for path in some) for some in (files, memories.iterdir())]
+    files = [path for each in places for path in each.rglob("*.*")]
+    memories = (place / "base" / "files").iterdir()
+    sizes = [sum(path.stat().st_size for path in some) for some in (files, memories)]
     rows["size of the index : of the files"][server.name].append(sizes[0] / sizes[1])
+
+
+def find_new(server: Server, place: Path, rows: Rows, word: str) -> None:
+    """Ask a server that has no index, and one while a word is written into a file by hand."""
+    delete_index(place)
+    start_and_end(server, place, rows, ", without an index")
     with server.start(place) as client:
         server.search(client, [word])
-        with min(memories.iterdir()).open("a", encoding="utf-8") as file:
+        with min((place / "base" / "files").iterdir()).open("a", encoding="utf-8") as file:
             file.write(f"\n{word}\n")
         begun = perf_counter()
         while server.search(client, [word]) == "[]":
@@ -186,6 +199,8 @@ def measure(servers: Sequence[Server], size: int, root: Path, repeats: int) -> R
         fill(server, root / server.name, size)
     if size:
         check_answers(root / Aiaml.name)
+        for server in (each for each in servers if isinstance(each, Aiaml)):
+            run(server, root / server.name, "-c", MAKE_INDEX, str(root / server.name / "base"))
     for _ in range(repeats):
         for server in servers:
             start_and_end(server, root / server.name, rows)
@@ -198,13 +213,18 @@ def measure(servers: Sequence[Server], size: int, root: Path, repeats: int) -> R
     return rows
 
 
-def measure_aiaml(servers: Sequence[Server], root: Path, repeats: int, rows: Rows) -> None:
+def measure_aiaml(
+    servers: Sequence[Server], size: int, root: Path, repeats: int, rows: Rows
+) -> None:
     """Add what only installations of aiaml have."""
     for number in range(repeats):
         for server in servers:
             use_aiaml(server, root / server.name, rows)
-            if number < FEW:
-                index(server, root / server.name, rows, f"zuvmbq{number}")
+        if number < FEW or size <= MANY:
+            for server in servers:
+                make_index(server, root / server.name, rows)
+        for server in servers if number < FEW else ():
+            find_new(server, root / server.name, rows, f"zuvmbq{number}")
 
 
 def main() -> None:
@@ -224,7 +244,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="aiaml-speed-") as root:
             rows = measure(servers, size, Path(root).resolve(), given.repeats)
             ours = [server for server in servers if isinstance(server, Aiaml)] if size else []
-            measure_aiaml(ours, Path(root).resolve(), given.repeats, rows)
+            measure_aiaml(ours, size, Path(root).resolve(), given.repeats, rows)
         print(f"\n| {size:,} memories | {' | '.join(names)} | aiaml : {yardstick.name} |")
         print("|---|" + "--:|" * (len(names) + 1))
         for what, row in rows.items():
