@@ -167,10 +167,11 @@ class Store:
             return False
         with suppress(OSError):  # what becomes of the mark refuses no memory
             found = lock.read(len(self._mark) + 1)
+            if found == self._mark:
+                return True
             if len(found) in (0, len(self._mark)):  # otherwise the file is not ours
                 lock.seek(0)
                 lock.write(self._mark)
-            return found == self._mark
         return False
 
     def _is_taken(self, memory_id: str) -> bool:
