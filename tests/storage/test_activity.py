@@ -16,7 +16,7 @@ def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_activity_is_counted_for_each_client_and_base(tmp_path: Path) -> None:
-    """Names are kept as given; a base of which nothing is known has none."""
+    """Of a base of which nothing is known, there is none."""
     base = tmp_path / "base"
     for _ in range(2):
         note(base, "cursor", "asked")
@@ -25,22 +25,24 @@ def test_activity_is_counted_for_each_client_and_base(tmp_path: Path) -> None:
     claude, cursor = read_activity(base)
     assert (cursor.client, cursor.asked_count, cursor.stored_count) == ("cursor", 2, 0)
     assert cursor.asked is not None and cursor.stored is None
-    assert (claude.client, claude.asked, claude.stored_count) == ("claude \ud800", None, 1)
+    assert (claude.client, claude.asked, claude.stored_count) == ("claude ?", None, 1)
     assert read_activity(tmp_path / "new") == []
     assert not base.exists()
 
 
-def test_a_damaged_file_or_no_place_stops_nobody(
+def test_any_name_is_kept_and_other_files_are_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What cannot be read counts as never, and what cannot be written is lost."""
-    note(tmp_path, "cursor", "asked")
-    (file,) = state_directory().rglob("*.json")
-    for data in (b"", b"[]", b"[1, 2]", b'["x", "soon"]', b"\xff" * 9000):
-        file.write_bytes(data)
-        read_activity(tmp_path)
-        note(tmp_path, "cursor", "asked")
-        assert [each.client for each in read_activity(tmp_path)] == ["cursor"]
+    """What cannot be written is lost, and stops nobody."""
+    names = ["", ".", "..", "a.asked", "a/b\\c", "cursor", "日本"]
+    for name in names:
+        note(tmp_path, name, "asked")
+    (directory,) = {path.parent for path in state_directory().rglob("*.asked")}
+    assert [each.client for each in read_activity(tmp_path)] == names
+    (directory / "folder.asked").mkdir()
+    (directory / "other.json").write_text("x")
+    (directory / "%ff.asked").write_text("x")
+    assert [each.client for each in read_activity(tmp_path)] == sorted([*names, "\ufffd"])
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     note(tmp_path, "cursor", "asked")

@@ -1,26 +1,26 @@
 """When each client last searched and stored something: counts and times, never any text.
 
-Each client and base has one small file in the user's state directory. An activity that cannot be
-recorded is dropped. Two at the same time may count as one.
+Each client has two files for each base, in the user's state directory: `CLIENT.asked` and
+`CLIENT.stored`. A byte is appended each time, so the size is the count and the time of the last
+change is the time. An activity that cannot be recorded is dropped.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
+import stat
 from contextlib import suppress
 from functools import lru_cache
 from io import FileIO
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
+from urllib.parse import quote, unquote
 
-from aiaml_server.files import make_directory, open_own, read_own
+from aiaml_server.files import make_directory, open_own
 from aiaml_server.identity import state_directory
-from aiaml_server.timestamps import now_micros
 
-_MAX_BYTES = 4096
-_MAX_NAME = 200  # characters of a client's name
+_MAX_NAME = 80  # characters of a client's name
 
 
 class Activity(NamedTuple):
@@ -43,48 +43,32 @@ class Activity(NamedTuple):
 
 def note(base: Path, client: str, what: Literal["asked", "stored"]) -> None:
     """Record that a client asked or stored something now."""
+    name = quote(client[:_MAX_NAME], safe="", errors="replace")
     with suppress(OSError):
-        name = client[:_MAX_NAME]
-        file = _directory(base) / f"{_digest(name)}.json"
-        known = _read(file) or Activity(name)
-        count = f"{what}_count"
-        changed: Any = {what: now_micros(), count: getattr(known, count) + 1}
-        _write(file, known._replace(**changed, client=name))
+        file = _directory(base) / f"{name}.{what}"
+        make_directory(file.parent)
+        with FileIO(open_own(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "a") as stream:
+            stream.write(b".")
 
 
 def read_activity(base: Path) -> list[Activity]:
     """Return the activity of each client of a base, sorted by name."""
-    found = []
+    found: dict[str, Activity] = {}
     with suppress(OSError):
-        found = [_read(path) for path in _directory(base).glob("*.json")]
-    return sorted((activity for activity in found if activity), key=lambda each: each.client)
+        for path in _directory(base).iterdir():
+            status = path.lstat()
+            name, _, what = path.name.rpartition(".")
+            client = unquote(name)
+            if what in ("asked", "stored") and stat.S_ISREG(status.st_mode):
+                changed: Any = {what: status.st_mtime_ns // 1000, f"{what}_count": status.st_size}
+                found[client] = found.get(client, Activity(client))._replace(**changed)
+    return sorted(found.values(), key=lambda each: each.client)
 
 
 def _directory(base: Path) -> Path:
-    return state_directory() / "activity" / _base_digest(base)
+    return state_directory() / "activity" / _digest(base)
 
 
 @lru_cache
-def _base_digest(base: Path) -> str:
-    return _digest(str(base.resolve()))
-
-
-def _digest(text: str) -> str:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-
-
-def _read(path: Path) -> Activity | None:
-    """Return the content of a file; None if it is missing or damaged."""
-    with suppress(OSError, ValueError, TypeError):
-        client, *numbers = json.loads(read_own(path, _MAX_BYTES))
-        if all(number is None or isinstance(number, int) for number in numbers):
-            return Activity(str(client), *numbers)
-    return None
-
-
-def _write(file: Path, activity: Activity) -> None:
-    """Overwrite the file: to rename another over it takes ten times as long on ext4."""
-    make_directory(file.parent)
-    with FileIO(open_own(file, os.O_WRONLY | os.O_CREAT), "w") as stream:
-        stream.write(json.dumps(activity).ljust(_MAX_BYTES).encode())
-        stream.truncate()
+def _digest(base: Path) -> str:
+    return hashlib.blake2b(os.fsencode(base.resolve()), digest_size=16).hexdigest()
