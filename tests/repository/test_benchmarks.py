@@ -39,7 +39,7 @@ def test_speed_is_measured_and_answers_are_checked() -> None:
     """Each row has a figure of each server."""
     rows = run("speed.py", "--sizes", "50", "--repeats", "1").splitlines()
     figures = [row for row in rows if row.startswith("| ") and row.endswith(" x |")]
-    assert len(figures) == 14
+    assert len(figures) == 15
     assert any(row.startswith("| size of the index") for row in rows)
 
 
