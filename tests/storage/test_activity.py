@@ -43,6 +43,8 @@ def test_any_name_is_kept_and_other_files_are_passed_over(
     (directory / "other.json").write_text("x")
     (directory / "%ff.asked").write_text("x")
     assert [each.client for each in read_activity(tmp_path)] == sorted([*names, "\ufffd"])
+    note(tmp_path / "long", "日" * 300, "asked")
+    assert read_activity(tmp_path / "long")[0].client.startswith("日" * 22)
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     note(tmp_path, "cursor", "asked")

@@ -3,6 +3,7 @@
 Each client has two files for each base, in the user's state directory: `CLIENT.asked` and
 `CLIENT.stored`. A byte is appended each time, so the size is the count and the time of the last
 change is the time. An activity that cannot be recorded is dropped.
+On Windows, two at the same time may count as one.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from urllib.parse import quote, unquote
 from aiaml_server.files import make_directory, open_own
 from aiaml_server.identity import state_directory
 
-_MAX_NAME = 80  # characters of a client's name
+_MAX_NAME = 200  # characters of a client's name, quoted
 
 
 class Activity(NamedTuple):
@@ -43,7 +44,7 @@ class Activity(NamedTuple):
 
 def note(base: Path, client: str, what: Literal["asked", "stored"]) -> None:
     """Record that a client asked or stored something now."""
-    name = quote(client[:_MAX_NAME], safe="", errors="replace")
+    name = quote(client, safe="", errors="replace")[:_MAX_NAME]
     with suppress(OSError):
         file = _directory(base) / f"{name}.{what}"
         make_directory(file.parent)
