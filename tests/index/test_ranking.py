@@ -85,6 +85,9 @@ def test_a_phrase_must_stand_so(tmp_path: Path) -> None:
     (hit,) = ask(tmp_path, ["CAF\u00c9 bar"], memory("the cafe\u0301 bar")).found.hits
     assert hit.file_name == "0.md"
     assert ask(tmp_path, ["++"], memory("C++"), memory("C")).found.total == 1
+    signs = memory("a == b"), memory("C++"), memory("a++ == b")
+    for phrases in (["==", "++"], ["++", "=="]):
+        assert ask(tmp_path, phrases, *signs).found.total == 1
 
 
 def test_an_answer_says_where_its_words_were_found(tmp_path: Path) -> None:

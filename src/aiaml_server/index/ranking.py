@@ -93,10 +93,10 @@ def rank_files(
     for word in words:
         for file in word.files:
             matched[file] = matched.get(file, 0.0) + word.rarity
-    candidates = {file for file, rarity in matched.items() if rarity >= least_share * total}
-    for phrase in question.phrases:
-        with_phrase = scores_of(database, phrase, composed=True).keys()
-        candidates = candidates & with_phrase if words else set(with_phrase)
+    together = [set(scores_of(database, each, composed=True)) for each in question.phrases]
+    if words:
+        together.append({file for file in matched if matched[file] >= least_share * total})
+    candidates = set.intersection(*together) if together else set()
     lengths = dict(select(database, "id, length", wanted, candidates))
     points = dict.fromkeys(lengths, 0.0)
     for word in words:
