@@ -466,6 +466,8 @@ def test_odd_names_are_counted_and_filtered_until_they_are_removed(
         path.unlink()
         assert index.counts(Filter()) == Counts(0, 0, 0, [], [], [], [])
         assert b"secret" not in index_file(base).read_bytes()
+    assert index.counts(Filter.of(agent="\udcff")).matching == 0
+    assert index.problem == ""
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only there any bytes are a name")

@@ -4,8 +4,8 @@
 bucket of files, so that adding a file rewrites little. Agents, users and topics are recorded there
 too, as `label` writes them. `terms` has each term once.
 
-What is removed is overwritten (`secure_delete`), except where SQLite has moved it before. `VACUUM`
-removes that.
+`secure_delete` overwrites what is deleted. Older copies can remain in free pages, so `forget` also
+runs `VACUUM`.
 
 Ids are never used twice, so what another process has added is what has a higher id.
 """
@@ -13,6 +13,7 @@ Ids are never used twice, so what another process has added is what has a higher
 from __future__ import annotations
 
 import json
+import re
 from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
@@ -52,11 +53,11 @@ BEGINS = "term >= ?1 AND term < ?1 || CAST(x'ff' AS TEXT)"  # no text has the by
 _ADD_TEXTS = "INSERT INTO texts VALUES (?, ?, ?, ?, ?)"
 _ADD_FILES = "INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _ADD_TERMS = """
-INSERT OR IGNORE INTO terms SELECT value FROM json_each(?) WHERE value > ' ' -- which no label is
+INSERT OR IGNORE INTO terms SELECT value FROM json_each(?) WHERE value > ' ' -- not a label
 """
 _ADD_POSTINGS = """
 INSERT INTO postings VALUES (?, ?, ?)
-ON CONFLICT DO UPDATE SET files = CAST(files || excluded.files AS BLOB)
+ON CONFLICT (bucket, term) DO UPDATE SET files = CAST(files || excluded.files AS BLOB)
 """
 
 Postings = defaultdict[int, defaultdict[str, bytearray]]  # places by bucket and term
@@ -178,5 +179,5 @@ def label(*parts: str) -> str:
     Args:
         parts: which of the three (`agent`), the folded name, and the name; or the first of these.
     """
-    clean = [part.replace("\0", "\ufffd").replace(SEPARATOR, "\ufffd") for part in parts]
+    clean = [re.sub("[\0\x7f\ud800-\udfff]", "\ufffd", part) for part in parts]
     return _LABEL + SEPARATOR.join([*clean, ""])
