@@ -217,7 +217,7 @@ def read_regular(path: str, limit: int, status: os.stat_result | None = None) ->
     try:
         status = os.fstat(descriptor)
         _check_regular(status, limit)
-        return b"".join(iter(partial(os.read, descriptor, status.st_size + 1), b""))
+        return b"".join(iter(partial(os.read, descriptor, status.st_size + 4096), b""))
     finally:
         os.close(descriptor)
 
