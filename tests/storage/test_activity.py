@@ -34,8 +34,8 @@ def test_any_name_is_kept_and_other_files_are_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What cannot be written is lost, and stops nobody."""
-    names = ["", ".", "..", "a.asked", "a/b\\c", "cursor", "日本"]
-    for name in names:
+    names = [".", "..", "a b", "a.asked", "a/b\\c", "cursor", "unnamed", "日本"]
+    for name in [*names, "", "a\nb\t"]:
         note(tmp_path, name, "asked")
     (directory,) = {path.parent for path in state_directory().rglob("*.asked")}
     assert [each.client for each in read_activity(tmp_path)] == names

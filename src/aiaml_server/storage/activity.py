@@ -44,7 +44,8 @@ class Activity(NamedTuple):
 
 def note(base: Path, client: str, what: Literal["asked", "stored"]) -> None:
     """Record that a client asked or stored something now."""
-    name = quote(client, safe="", errors="replace")[:_MAX_NAME]
+    line = " ".join(client.split()) or "unnamed"
+    name = quote(line, safe="", errors="replace")[:_MAX_NAME]
     with suppress(OSError):
         file = _directory(base) / f"{name}.{what}"
         make_directory(file.parent)
