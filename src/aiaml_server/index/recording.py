@@ -6,9 +6,10 @@ from itertools import islice
 
 from aiaml_server.index.database import Database
 from aiaml_server.storage.changes import ChangeDetector
-from aiaml_server.storage.store import ReadFile, Stamp, Store
+from aiaml_server.storage.store import Stamp, Store
 
 _BATCH_BYTES = 8_000_000
+_STAMPS = "SELECT name, modified, changed, inode, size, id FROM files WHERE id > ? ORDER BY id"
 
 
 class Recorder:
@@ -42,20 +43,26 @@ class Recorder:
             self.pending = dict.fromkeys(self._changes.find(directory))
 
     def _load(self) -> None:
-        """Load the stamps that were recorded since the last time, by this or another process."""
-        rows = self._database.rows(
-            "SELECT name, modified, changed, inode, size, id FROM files WHERE id > ? ORDER BY id",
-            [self._last_id],
-        )
-        for name, *stamp, self._last_id in rows:
-            self._changes.known[name] = Stamp(*stamp)
+        """Load the stamps that were recorded since the last time, by this or another process.
+
+        All are loaded again if another process has removed some.
+        """
+        known = self._changes.known
+        for _ in range(2):
+            rows = self._database.rows(_STAMPS, [self._last_id])
+            for name, *stamp, self._last_id in rows:
+                known[name] = Stamp(*stamp)
+            if self._database.rows("SELECT count(*) FROM files").fetchone() == (len(known),):
+                return
+            known.clear()
+            self._last_id = 0
 
     def record(self, most: int) -> None:
         """Record the next pending files, at most so many, in one transaction."""
         listed = self._changes.listed
         with self._database.transaction("IMMEDIATE"):
             self._load()
-            read = self._read(most)
+            read = self._store.read_many(islice(self.pending, most), _BATCH_BYTES)
             self._database.remove(read)
             self._database.add(filter(None, read.values()))
             if listed and len(read) == len(self.pending):
@@ -66,14 +73,3 @@ class Recorder:
         for name in read:
             del self.pending[name]
             self._changes.known.pop(name, None)
-
-    def _read(self, most: int) -> dict[str, ReadFile | None]:
-        """Read the next pending files; None for one that is gone."""
-        files: dict[str, ReadFile | None] = {}
-        size = 0
-        for name in islice(self.pending, most):
-            files[name] = file = self._store.read_stamped(name)
-            size += file.size if file else 0
-            if size > _BATCH_BYTES:
-                break
-        return files

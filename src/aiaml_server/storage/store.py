@@ -321,6 +321,17 @@ class Store:
                 known = NEVER
             return ReadFile(name, known, stamp.size, problem=str(error))
 
+    def read_many(self, names: Iterable[str], most_bytes: int) -> dict[str, ReadFile | None]:
+        """Read files as `read_stamped` does, and stop above so many bytes."""
+        files: dict[str, ReadFile | None] = {}
+        size = 0
+        for name in names:
+            files[name] = file = self.read_stamped(name)
+            size += file.size if file else 0
+            if size > most_bytes:
+                break
+        return files
+
     def text(self, name: str, status: os.stat_result | None = None) -> str:
         """Return the exact text of the file `name`, of which `os.lstat` may have said `status`.
 
