@@ -426,6 +426,24 @@ def test_a_vanished_directory_is_an_empty_store(base: Path, index: Index) -> Non
     assert found_names(index, "soup") == ["a.md"]
 
 
+def test_files_that_come_back_are_found_although_another_process_missed_them(base: Path) -> None:
+    """As when the disk was away, or a link to the directory was changed for a moment."""
+    write(base, "a.md", "soup")
+    wait_until_settled(base, "a.md")
+    here, away = base / "files", base / "away"
+    first, second = [Index(Store(base), rescan_seconds=0) for _ in range(2)]
+    with closing(first), closing(second):
+        for _ in range(2):
+            assert found_names(first, "soup") == ["a.md"]
+        here.rename(away)
+        here.mkdir()
+        assert found_names(second, "soup") == []
+        here.rmdir()
+        away.rename(here)
+        for index in (first, second, first):
+            assert found_names(index, "soup") == ["a.md"]
+
+
 def test_lists_and_counts(base: Path, index: Index) -> None:
     """Of what a filter lets through; names are compared as `fold` does, shown as first written."""
     write(base, "a.md", "soup", topics=("Food", "home"), agent="Claude", timestamp="2026-01-01")
@@ -456,16 +474,20 @@ def test_odd_names_are_counted_and_filtered_until_they_are_removed(
     odd = ["\0secret", "secret\x7fname", "\U0010ffffsecret", "a\tsecret", "sec\nret", "", "agent"]
     for number, name in enumerate(odd):
         path = write(base, "a.md", "soup", agent=name, user=name, topics=(name,) if name else ())
-        shown = name.replace("\0", "\ufffd").replace("\x7f", "\ufffd")
         for field in ("agent", "user", "topic"):
-            expected = [(shown, 1)] if name or field != "topic" else []
+            expected = [(name, 1)] if name or field != "topic" else []
             assert index.labels(field) == expected, (field, number)
         found = index.counts(Filter.of(agent=name, user=name, topic=[name] if name else []))
         assert found.matching == 1
-        assert found.agents == [(shown, 1)]
+        assert found.agents == [(name, 1)]
         path.unlink()
         assert index.counts(Filter()) == Counts(0, 0, 0, [], [], [], [])
         assert b"secret" not in index_file(base).read_bytes()
+    alike = ["a\0b", "a\x7fb", "a\ufffdb", "a%00b"]
+    for number, name in enumerate(alike):
+        write(base, f"{number}.md", "soup", agent=name)
+    for name in alike:
+        assert index.counts(Filter.of(agent=name)).matching == 1
     assert index.counts(Filter.of(agent="\udcff")).matching == 0
     assert index.problem == ""
 

@@ -13,13 +13,13 @@ Ids are never used twice, so what another process has added is what has a higher
 from __future__ import annotations
 
 import json
-import re
 from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from aiaml_server.format.filters import labels_of
 from aiaml_server.format.scorer import fields
@@ -47,7 +47,7 @@ CREATE TABLE postings (bucket, term, files, PRIMARY KEY (bucket, term)) WITHOUT 
 PRAGMA user_version = 1
 """
 _LABEL = "\t"  # what a label begins with, and no term
-SEPARATOR = "\x7f"
+SEPARATOR = "\x7f"  # the names between are quoted as in an address
 IN = "IN (SELECT value FROM json_each(?))"
 BEGINS = "term >= ?1 AND term < ?1 || CAST(x'ff' AS TEXT)"  # no text has the byte 0xFF
 _ADD_TEXTS = "INSERT INTO texts VALUES (?, ?, ?, ?, ?)"
@@ -179,5 +179,4 @@ def label(*parts: str) -> str:
     Args:
         parts: which of the three (`agent`), the folded name, and the name; or the first of these.
     """
-    clean = [re.sub("[\0\x7f\ud800-\udfff]", "\ufffd", part) for part in parts]
-    return _LABEL + SEPARATOR.join([*clean, ""])
+    return _LABEL + SEPARATOR.join([*(quote(part, errors="surrogatepass") for part in parts), ""])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Mapping
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from aiaml_server.format.filters import EVERYTHING, Filter
 from aiaml_server.format.scorer import Found, Hit
@@ -116,7 +117,7 @@ def labels(
     for found, files in database.postings(BEGINS, label(field)):
         if chosen := choose(files):
             _, key, name, _ = found.split(SEPARATOR)
-            spellings[key][name] += len(chosen)
+            spellings[key][unquote(name)] += len(chosen)
     totals = [(each.most_common(1)[0][0], each.total()) for each in spellings.values()]
     return sorted(totals, key=lambda each: (-each[1], each[0]))
 

@@ -26,7 +26,7 @@ PRAGMA page_size = 16384; PRAGMA cache_size = -8000; PRAGMA temp_store = MEMORY;
 PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ON;
 """
 _BASE = "base"  # the file in each folder that names its base
-_FILE = f"6-{unicodedata.unidata_version}.sqlite"
+_FILE = f"7-{unicodedata.unidata_version}.sqlite"
 """The version of the tables, and of the characters by which this Python cuts terms."""
 
 
