@@ -329,6 +329,20 @@ def test_an_index_damaged_at_random_gives_an_answer_and_a_right_one_after_a_rebu
             assert index.think(["soup", "number7"]) == expected
 
 
+@pytest.mark.parametrize("last", [1 << 60, 0, -7])
+def test_a_damaged_number_of_the_last_file_changes_no_answer(base: Path, last: int) -> None:
+    """Neither by what it leaves out nor by what it counts up to."""
+    for number in range(3):
+        write(base, f"{number}.md", f"soup {number}")
+        wait_until_settled(base, f"{number}.md")
+    for _ in range(2):
+        with closing(Index(Store(base))) as opened:
+            assert len(opened.think(["soup"])) == 3
+            assert opened.labels("agent") == [("claude", 3)]
+        with sqlite3.connect(index_file(base)) as changed:
+            changed.execute("UPDATE sqlite_sequence SET seq = ?", [last])
+
+
 def test_a_file_that_cannot_be_used_does_not_keep_answers_back(base: Path, tmp_path: Path) -> None:
     """Another process that never lets go of it, or a cache directory that is none."""
     write(base, "a.md", "soup")

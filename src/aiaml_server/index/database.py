@@ -50,6 +50,14 @@ _LABEL = "\t"  # what a label begins with, and no term
 SEPARATOR = "\x7f"  # the names between are quoted as in an address
 IN = "IN (SELECT value FROM json_each(?))"
 BEGINS = "term >= ?1 AND term < ?1 || CAST(x'ff' AS TEXT)"  # no text has the byte 0xFF
+_ALL_BUCKETS = """
+WITH RECURSIVE found(number) AS (
+    SELECT min(bucket) FROM postings
+    UNION ALL
+    SELECT (SELECT min(bucket) FROM postings WHERE bucket > number) FROM found
+    WHERE number IS NOT NULL
+) SELECT number FROM found
+"""
 _ADD_TEXTS = "INSERT INTO texts VALUES (?, ?, ?, ?, ?)"
 _ADD_FILES = "INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _ADD_TERMS = """
@@ -70,7 +78,7 @@ class Database(CacheDatabase):
         """Open the file of an index; None for one in memory."""
         self._terms = "\n"  # all, each on a line, in which `str.find` looks for a part
         self.term_count = 0
-        self._read_to = 0  # the last file when `_terms` was read
+        self._read_to = -1  # the last file when `_terms` was read
         super().__init__(path, _SCHEMA)
 
     def terms_with(self, part: str) -> Iterator[str]:
@@ -95,14 +103,15 @@ class Database(CacheDatabase):
             condition: on `term`, in SQL, with one value.
             value: of the condition.
         """
-        buckets = range(self._last_file() // _BUCKET + 1)
-        for bucket, term, files in self._rows_where(condition, value, buckets):
+        for bucket, term, files in self._rows_where(condition, value):
             yield term, map((bucket * _BUCKET).__add__, array(_PLACE, files))
 
-    def _rows_where(self, condition: str, value: str, buckets: Iterable[int]) -> Iterable[Any]:
+    def _rows_where(self, condition: str, value: str, *buckets: str) -> Iterable[Any]:
+        """Return rows of `postings`, in all buckets or in those that `IN` is given."""
+        among = IN if buckets else f"IN ({_ALL_BUCKETS})"
         return self.rows(
-            f"SELECT bucket, term, files FROM postings WHERE {condition} AND bucket {IN}",
-            [value, listed(buckets)],
+            f"SELECT bucket, term, files FROM postings WHERE {condition} AND bucket {among}",
+            [value, *buckets],
         )
 
     def _last_file(self) -> int:
@@ -151,7 +160,7 @@ class Database(CacheDatabase):
         for table in ("texts", "files"):
             self.rows(f"DELETE FROM {table} WHERE id {IN}", [chosen])
         terms = set().union(*removed.values())
-        buckets = {file // _BUCKET for file in removed}
+        buckets = listed({file // _BUCKET for file in removed})
         rows = [
             *self._rows_where(f"term {IN}", listed(terms), buckets),
             *self._rows_where(BEGINS, _LABEL, buckets),
