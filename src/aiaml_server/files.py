@@ -206,7 +206,7 @@ def read_regular(path: str, limit: int, status: os.stat_result | None = None) ->
     Args:
         path: of the file.
         limit: the largest size that is read.
-        status: what `os.lstat` says of the file, if the caller knows it.
+        status: the result of `os.lstat` for it, if the caller has it.
 
     Raises:
         MalformedFile: it is not a regular file, or too large.

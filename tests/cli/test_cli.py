@@ -18,7 +18,7 @@ from aiaml_server.bank import MemoryBank
 from aiaml_server.cli import app
 from aiaml_server.errors import InvalidSetting
 from aiaml_server.settings import Settings
-from aiaml_server.storage.activity import note
+from aiaml_server.storage.activity import record_activity
 from client import SERVER, Client
 from command_line import Result, at, call, run
 from machine import bare
@@ -306,7 +306,7 @@ def test_status_says_where_memories_are_and_who_asked(tmp_path: Path) -> None:
     """The directory, how many, the index, and each client with its last question."""
     env = at(tmp_path / "m")
     stored(env, "something", "-t", "x")
-    note(tmp_path / "m", "cursor", "asked")
+    record_activity(tmp_path / "m", "cursor", "asked")
     lines = call(env, "status").stdout
     assert f"1 memory in {tmp_path / 'm'}" in lines
     assert "Index: " in lines

@@ -33,7 +33,6 @@ WANTED = (
 """What is right for the keywords of a question: the sentence that follows "must be"."""
 
 Fields = tuple[tuple[int, str], ...]
-FIELDS = ("topics", "content", "user", "agent")
 
 
 class Hit(NamedTuple):

@@ -4,8 +4,8 @@
 bucket of files, so that adding a file rewrites little. Agents, users and topics are recorded there
 too, as `label` writes them. `terms` has each term once.
 
-`secure_delete` overwrites what is deleted. Older copies can remain in free pages, so `forget` also
-runs `VACUUM`.
+`secure_delete` overwrites deleted rows. Older copies can remain in free pages, so `Index.forget`
+also runs `VACUUM`.
 
 Ids are never used twice, so what another process has added is what has a higher id.
 """
@@ -107,7 +107,7 @@ class Database(CacheDatabase):
             yield term, map((bucket * _BUCKET).__add__, array(_PLACE, files))
 
     def _rows_where(self, condition: str, value: str, *buckets: str) -> Iterable[Any]:
-        """Return rows of `postings`, in all buckets or in those that `IN` is given."""
+        """Return rows of `postings`, from all buckets or from some (as `listed` returns them)."""
         among = IN if buckets else f"IN ({_ALL_BUCKETS})"
         return self.rows(
             f"SELECT bucket, term, files FROM postings WHERE {condition} AND bucket {among}",
@@ -133,7 +133,7 @@ class Database(CacheDatabase):
     def _split(
         self, files: Iterable[ReadFile], described: list[Any], postings: Postings
     ) -> Iterator[Any]:
-        """Yield the rows of `texts`; add those of `files` and what the postings are to be."""
+        """Yield the rows of `texts`; collect the rows of `files`, and the postings."""
         for number, file in enumerate(files, self._last_file() + 1):
             memory_columns: Any = [None] * 5
             if memory := file.memory:
@@ -183,9 +183,10 @@ def listed(values: Iterable[object]) -> str:
 
 @lru_cache(4096)
 def label(*parts: str) -> str:
-    """Return what stands in `postings` for an agent, user or topic, or how it begins.
+    """Return what stands in `postings` for an agent, user or topic.
 
     Args:
-        parts: which of the three (`agent`), the folded name, and the name; or the first of these.
+        parts: the field (`agent`), the folded name, and the name. Fewer of them return how all such
+            labels begin.
     """
     return _LABEL + SEPARATOR.join([*(quote(part, errors="surrogatepass") for part in parts), ""])

@@ -191,7 +191,7 @@ class Index:
             delete_index(self._store.base, others=True)
 
     def close(self) -> None:
-        """Stop what runs in the background, and close the file; another question opens it again."""
+        """Stop what runs in the background, and close the file."""
         self._closed.set()
         if self._thread.is_alive():
             self._thread.join()

@@ -14,7 +14,7 @@ from aiaml_server.format.memory import WANTED as REMEMBER_RULES
 from aiaml_server.format.scorer import WANTED as KEYWORDS_RULE
 from aiaml_server.format.scorer import clean
 from aiaml_server.settings import Settings
-from aiaml_server.storage.activity import note
+from aiaml_server.storage.activity import record_activity
 from aiaml_server.toolset import INTERNAL_ERROR, Answer, Tool, Toolset, current_client
 
 # --- answers ----------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ class MemoryTools:
     ) -> Answer:
         """Store a memory; see `REMEMBER`."""
         memory = self._bank.remember(agent, user, topics, content)
-        note(self._bank.base, current_client.get(), "stored")
+        record_activity(self._bank.base, current_client.get(), "stored")
         message = f"Memory stored successfully with ID: {memory.id}"
         secret = self._bank.secret_in(memory)
         notes = [KEPT_LOCAL.format(secret=secret)] if secret else []
@@ -282,7 +282,7 @@ class MemoryTools:
         """Find memories; see `THINK`."""
         if not clean(keywords):
             raise InvalidInput("keywords", f"must be {KEYWORDS_RULE}")
-        note(self._bank.base, current_client.get(), "asked")
+        record_activity(self._bank.base, current_client.get(), "asked")
         hits = self._bank.think(keywords)
         return [
             {

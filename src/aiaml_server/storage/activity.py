@@ -2,8 +2,8 @@
 
 Each client has two files for each base, in the user's state directory: `CLIENT.asked` and
 `CLIENT.stored`. A byte is appended each time, so the size is the count and the time of the last
-change is the time. An activity that cannot be recorded is dropped.
-On Windows, two at the same time may count as one.
+change is the time. On Windows, two at the same time may count as one. An activity that cannot be
+recorded is dropped.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Activity(NamedTuple):
     stored_count: int = 0
 
 
-def note(base: Path, client: str, what: Literal["asked", "stored"]) -> None:
+def record_activity(base: Path, client: str, what: Literal["asked", "stored"]) -> None:
     """Record that a client asked or stored something now."""
     line = " ".join(client.split()) or "unnamed"
     name = quote(line, safe="", errors="replace")[:_MAX_NAME]

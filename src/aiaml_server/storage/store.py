@@ -249,17 +249,17 @@ class Store:
 
     # --- reading ------------------------------------------------------------------------------
 
-    def names(self, *, missing_ok: bool = True) -> list[str]:
+    def names(self) -> list[str]:
         """Return the names that memories may have: `*.md`, without hidden files.
 
         Raises:
-            StoreError: the directory cannot be listed, or is missing although it should exist.
+            StoreError: the directory cannot be listed. A missing one has no names.
         """
         try:
             names = os.listdir(self.directory)  # noqa: PTH208
+        except FileNotFoundError:
+            return []
         except OSError as error:
-            if missing_ok and isinstance(error, FileNotFoundError):
-                return []
             raise StoreError("read", self.directory, error) from error
         return [name for name in names if name.endswith(SUFFIX) and name[0] != "."]
 
@@ -322,7 +322,7 @@ class Store:
             return ReadFile(name, known, stamp.size, problem=str(error))
 
     def read_many(self, names: Iterable[str], most_bytes: int) -> dict[str, ReadFile | None]:
-        """Read files as `read_stamped` does, and stop above so many bytes."""
+        """Read files as `read_stamped` does, until they have more than so many bytes."""
         files: dict[str, ReadFile | None] = {}
         size = 0
         for name in names:
@@ -333,7 +333,11 @@ class Store:
         return files
 
     def text(self, name: str, status: os.stat_result | None = None) -> str:
-        """Return the exact text of the file `name`, of which `os.lstat` may have said `status`.
+        """Return the exact text of the file `name`.
+
+        Args:
+            name: of the file.
+            status: the result of `os.lstat` for it, if the caller has it.
 
         Raises:
             FileNotFoundError: there is no such file.
